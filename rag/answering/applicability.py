@@ -64,7 +64,9 @@ BEGINNING = 80
 
 @cache
 def _groups() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
-    """Compile two patterns per group: its names in documents and its names in questions."""
+    """Return two patterns per group, for example trainees: the group's names in documents, and the names in questions
+    too.
+    """
     return tuple(
         (re.compile(group["said"], re.IGNORECASE), re.compile(f"{group['said']}|{group['asked']}", re.IGNORECASE))
         for group in _words()["groups"].values()
@@ -96,7 +98,9 @@ def is_for_another_group(text: str, heading: str, question: str) -> bool:
 
 
 def is_for_another_period(text: str, question: str) -> bool:
-    """Whether a sentence counts by a different period from the question's: per week, not per day."""
+    """Whether sentence and question name only different periods: "per week" in the sentence, "a day" in the
+    question.
+    """
     question_periods = _named_periods(question)
     return bool(question_periods) and bool(text_periods := _named_periods(text)) and not question_periods & text_periods
 
@@ -121,10 +125,10 @@ def marks_in(question: str) -> Marks:
 
 
 def compare_marks(text: str, above: str, marks: Marks, *, is_across: bool = False) -> Naming:
-    """Tell whether a sentence names the question's letter or number, a different one, several, or no mark.
+    """Tell whether a sentence names the question's letter or number, a different one, several, or no letter or number.
 
-    `above` holds the headings and table heads above the sentence. With `is_across` (a different language), letters are
-    compared without the words beside them.
+    `above` holds the headings and table heads above the sentence. If `is_across`, the sentence is in a different
+    language, and letters match beside any word: "Band B" and "Stufe B".
     """
     naming = compare_letters(text, above, marks.letters, any_word=is_across)
     return compare_number(text, above, marks.numbered) if naming == "none" else naming
@@ -139,10 +143,11 @@ def letters_in(question: str) -> frozenset[tuple[str, str]]:
 def compare_letters(
     text: str, above: str, question_letters: frozenset[tuple[str, str]], *, any_word: bool = False
 ) -> Naming:
-    """Tell whether a sentence names a letter from `question_letters`, a different letter, several, or no letter.
+    """Tell whether a sentence names a letter from `question_letters`, a different letter, several letters, or no
+    letter.
 
-    `above` holds the headings and table heads above the sentence. `any_word` compares letters without the words beside
-    them, for a different language.
+    `above` holds the headings and table heads above the sentence. If `any_word`, letters match beside any word: "Band
+    B" and "Stufe B".
     """
     if not question_letters:
         return "none"
@@ -173,16 +178,18 @@ def _names_same_kind(word: str, pairs: frozenset[tuple[str, str]]) -> bool:
 def number_in(question: str) -> tuple[str, int] | None:
     """Return the word and number in a question: "Pay at level 3?" gives ("level", 3).
 
-    `None` without a number or with several.
+    Returns `None` if the question has no number or several numbers.
     """
     pairs = {(word, numbers[0]) for word, numbers in _numbers_in(question) if len(numbers) == 1}
     return pairs.pop() if len(pairs) == 1 else None
 
 
 def compare_number(text: str, above: str, question_number: tuple[str, int] | None) -> Naming:
-    """Tell whether a sentence names the number from `question_number`, a different number, several, or no number.
+    """Tell whether a sentence names the number from `question_number`, a different number, several numbers, or no
+    number.
 
-    `above` holds the headings and table heads above the sentence. "Level 3 and above" gives "none".
+    `above` holds the headings and table heads above the sentence. A sentence with an open limit, "Level 3 and above",
+    counts as naming no number.
     """
     if question_number is None or AND_BEYOND.search(text):
         return "none"
@@ -275,9 +282,10 @@ def range_in(text: str) -> Range | None:
 
 
 def holds(row: str, figures: Iterable[str]) -> bool | None:
-    """Whether the range in a row's first cell includes a figure from the question; `None` if either is missing.
+    """Whether the range in a row's first cell, for example "5 to 10 years", includes a figure from the question.
 
-    A cell with a bare number gives true if the number is among the figures, else `None`.
+    Returns `None` if the first cell has no range or the question has no figure. A first cell with a single number gives
+    true if the question has this number, else `None`.
     """
     name = row.partition(" — ")[0][:LONGEST_NAME].strip()
     numbers = [float(figure.replace(",", ".")) for figure in figures if re.fullmatch(_NUMBER, figure)]

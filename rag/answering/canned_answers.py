@@ -46,7 +46,10 @@ NOT_MENTIONED = _SENTENCES["not_mentioned"]
 
 
 def quoted_as_they_stand(languages: Iterable[str], language: str) -> str:
-    """Return a sentence which names the quotations' foreign languages, in the asker's language; "" without any."""
+    """Return a sentence, in the asker's language, which names the foreign languages of the quotations.
+
+    Returns "" if all quotations are in the asker's language.
+    """
     base_language = language.split("-")[0].lower()
     names = Locale(base_language if base_language in LANGUAGES else ENGLISH).languages
     codes = list(dict.fromkeys(languages))
@@ -58,9 +61,10 @@ def quoted_as_they_stand(languages: Iterable[str], language: str) -> str:
 def also_in(
     numbers: Sequence[int], citations: Sequence[Citation], language: str, folders: Mapping[UUID, str] | None = None
 ) -> str:
-    """Return a sentence naming further documents in the asker's language; "" without numbers.
+    """Return a sentence, in the asker's language, which names further documents, each with its citation number.
 
-    `numbers` are the numbers of the cited passages. Documents with the same title also get their folder.
+    `numbers` are the citation numbers; without any, the result is "". Documents with the same title also get their
+    folder.
     """
     by_number = {citation.number: citation for citation in citations}
     titles = Counter(title for _, title in {(citation.document_id, citation.title) for citation in citations})

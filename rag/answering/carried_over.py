@@ -108,7 +108,7 @@ def leans_on_history(question: str, language: str) -> bool:
 
 
 def points_to_history(question: str, language: str) -> bool:
-    """Whether a question is worded like a follow-up: "and", "what if", "it"."""
+    """Whether a question is worded like a follow-up, for example `and`, `what if` or `it`."""
     bare, wordings = _bare(question), _wordings(language)
     return (
         not _terms(question, language)
@@ -119,7 +119,7 @@ def points_to_history(question: str, language: str) -> bool:
 
 
 def own_terms(question: str, before: str, language: str) -> frozenset[str]:
-    """Return the terms in a follow-up which the earlier question lacks."""
+    """Return the terms which a follow-up has and the question before it lacks."""
     return frozenset(_terms(question, language)) - frozenset(_terms(before, language))
 
 
@@ -230,8 +230,9 @@ def _unit(number: re.Match[str]) -> str:
 
 
 def _is_in_place_of(follow_up: str, phrase: str, wordings: _Wordings) -> bool:
-    """Whether a phrase can replace an earlier phrase: both have the same kind, or either is a bare name and the other a
-    "for" phrase.
+    """Whether a phrase from a follow-up can replace a phrase from an earlier question.
+
+    True if both phrases have the same kind, or if a bare name meets a "for" phrase: "Leeds?" and "for Utrecht".
     """
     kinds = {_kind(follow_up, wordings), _kind(phrase, wordings)}
     return len(kinds) == 1 or kinds == {"", "for"}
@@ -261,7 +262,7 @@ def _has_pronoun(text: str, wordings: _Wordings) -> bool:
 
 
 def _is_about_a_place(text: str, wordings: _Wordings) -> bool:
-    """Whether a question refers back to a place ("there") and to nothing else."""
+    """Whether a question refers back only to a place, with a word like "there"."""
     return wordings.there.search(_EXPLETIVE.sub(" ", text)) is not None and not _has_pronoun(text, wordings)
 
 

@@ -1,8 +1,7 @@
-"""Connect the numbers in a text with passages, and check each passage against the citing sentence.
+"""Connect the citation numbers in a text with passages, and check each passage against the citing sentence.
 
-The model gets passages numbered by their place in the context. While the answer streams, each valid number is replaced
-by its order of first mention, and all other numbers are dropped. A reader sees 1, 2, 3 …, and each number points to
-a passage the model was given.
+The model gets the passages numbered in context order. While the answer streams, valid numbers are replaced: the first
+cited passage becomes 1, the next 2. Invalid numbers are dropped: each number points to a passage the model was given.
 """
 
 from __future__ import annotations
@@ -55,9 +54,10 @@ MAXIMUM_CLAIMS, MAXIMUM_CLAIM_CHARACTERS = 3, 300
 
 
 class CitationFilter:
-    """Renumbers the citations in a text while it streams.
+    """Renumbers a text's citations during streaming.
 
-    `text_numbers` maps context numbers to text numbers, in order of first mention.
+    `text_numbers` maps context numbers to the numbers shown in the text, which follow the order in which they are first
+    mentioned.
     """
 
     def __init__(self, context_numbers: Sequence[int]) -> None:
@@ -66,7 +66,7 @@ class CitationFilter:
         self.text_numbers: dict[int, int] = {}
 
     def allow(self, context_numbers: Sequence[int]) -> None:
-        """Add passages if they are given in several parts."""
+        """Accept further context numbers in citations, when the model gets the passages in several parts."""
         self._allowed |= frozenset(context_numbers)
 
     def feed(self, delta: str) -> str:
@@ -97,7 +97,7 @@ class CitationFilter:
 
 
 def cited(citations: Sequence[Citation], text_numbers: Mapping[int, int]) -> tuple[Citation, ...]:
-    """Return the citations used in the text, with the numbers and in the order shown there."""
+    """Return the citations which the text uses, with the text's numbers and order."""
     by_number = {citation.number: citation for citation in citations}
     ordered = sorted(text_numbers.items(), key=lambda pair: pair[1])
     return tuple(replace(by_number[number], number=text_number) for number, text_number in ordered)
@@ -144,7 +144,10 @@ def verified(
 
 
 def source_of(citation: Citation, likely: tuple[str, ...], *, read: str = "") -> CitedSource:
-    """Convert a citation for comparison with sentences. `read` is the longer text given to the model, if any."""
+    """Convert a citation for comparison with sentences.
+
+    `read` is the passage with the surrounding text given to the model; "" if the model read only the passage.
+    """
     heading = f"{known_by(citation.title, citation.folder)} {citation.file_name} {citation.section}"
     return CitedSource(f"{citation.passage}\n\n{read}".strip(), heading, likely)
 
@@ -164,7 +167,7 @@ def claims(text: str) -> list[tuple[str, tuple[int, ...]]]:
 
 
 def quoted(text: str, citations: Sequence[Citation]) -> dict[int, tuple[Citation, ...]]:
-    """For each place where the answer cites a passage, return a copy with the words to mark there.
+    """For each mention in the answer, return a citation copy with the words to mark there.
 
     The marked words occur both in the passage and in the quotation (or citing sentence). If they share no word, for
     example across languages, the words shared with the question and the whole answer stay marked. The result maps
@@ -197,13 +200,13 @@ def _mark_words(citation: Citation, quoted_words: Collection[str]) -> Citation:
 
 
 def cited_figures(text: str, number: int) -> str:
-    """Return the words with digits from all sentences citing `[number]`, joined by spaces, to be marked on the page."""
+    """Return all words with a digit from the sentences citing `[number]`, joined by spaces."""
     cited_by = (claim for claim, numbers in claims(text) if number in numbers)
     return " ".join(word for claim in cited_by for word in claim.split() if any(map(str.isdigit, word)))
 
 
 def with_matched_terms(citation: Citation, texts: Sequence[str], language: str) -> Citation:
-    """Add to `matched_terms` the passage's words which share a term with the texts."""
+    """Add to the citation's `matched_terms` each passage word which has a term in common with `texts`."""
     expected_terms = {term for text in texts for term in tokenize(SHOWN_MARKER.sub(" ", text), language)}
     matched = dict.fromkeys(citation.matched_terms)
     for word in dict.fromkeys(WORD.findall(citation.passage)):
@@ -237,7 +240,7 @@ def citation_to_json(citation: Citation, kind: CitationKind = "cited") -> dict[s
 
 
 def citation_from_json(stored: Mapping[str, Any]) -> Citation:
-    """Rebuild a citation stored by `citation_to_json`. `stored["kind"]` tells whether the answer cites it."""
+    """Rebuild a citation from the JSON which `citation_to_json` returns."""
     values = {field.name: stored[field.name] for field in fields(Citation) if field.name in stored}
     return Citation(
         **values
@@ -274,9 +277,9 @@ def count_terms(terms: Sequence[str], text: str) -> int:
 
 
 def telling_sentence(passage: str, terms: Sequence[str]) -> str:
-    """Return the sentence with the most marked words; on a tie the sentence with the most figures, else the first.
+    """Return the sentence with the most `terms`; on a tie the sentence with more figures, else the first.
 
-    A heading is returned only if no other sentence has a marked word, because a heading only announces an answer.
+    A heading is returned only if no sentence has any term, because a heading only announces an answer.
     """
     figures = [term for term in terms if any(map(str.isdigit, term))]
 
@@ -310,10 +313,10 @@ def telling_span(passage: str, terms: Sequence[str]) -> tuple[int, int] | None:
 
 
 def with_section(citation: Citation, place: PassagePlace, marked: Sequence[Citation] = ()) -> Citation:
-    """Set the citation's section to the heading above the cited sentences, or to their common heading.
+    """Set the citation's section to the heading above the cited sentences, or to the heading these sentences share.
 
-    `marked` holds the citation at each place in the answer, as returned by `quoted`. If no cited sentence is found in
-    the passage, the heading above the most marked words is taken; on a tie the section stays.
+    `marked` holds a copy of the citation for each mention in the answer, from `quoted`. If no cited sentence is found
+    in the passage, the heading above the most marked words is taken; on a tie the section stays.
     """
     # A chunker may put a table header before the text; a shortened text has lost its end.
     before = len(citation.passage) - (place.end - place.start)
@@ -356,9 +359,9 @@ MOST_ROWS = 3
 
 
 def with_rows(citation: Citation, marked: Sequence[Citation], pages: Sequence[SheetPage]) -> Citation:
-    """Add the cells of the cited rows after the sheet's name: "Salaries › A17:F17".
+    """Append the cell ranges of the cited rows to the citation's section: "Salaries › A17:F17".
 
-    `marked` holds the citation at each place in the answer; the row with the marked words is added.
+    `marked` holds a copy of the citation for each mention in the answer; each copy's marked words identify a row.
     """
     cell_ranges = dict.fromkeys(filter(None, (_cells_of(copy, pages) for copy in marked)))
     cells = ", ".join(list(cell_ranges)[:MOST_ROWS])

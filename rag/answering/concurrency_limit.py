@@ -22,7 +22,7 @@ RETRY_SECONDS = 5
 
 
 class AnswerSlot:
-    """A slot for an answer, or a place in the line."""
+    """A question's slot for writing, or the question's position in the waiting line."""
 
     def __init__(self, slots: AnswerSlots) -> None:
         self._slots = slots
@@ -31,7 +31,10 @@ class AnswerSlot:
         self.tell: Callable[[int], None] = lambda _before: None
 
     def wait(self, cancel: Event, tell: Callable[[int], None]) -> None:
-        """Block until this question has a slot or `cancel` is set; `tell` receives the number of questions ahead."""
+        """Block until this question has a slot or `cancel` is set.
+
+        `tell` is called with the number of questions ahead, now and after each change.
+        """
         self._slots.follow(self, tell)
         while not self.has_come.wait(LOOK_SECONDS) and not cancel.is_set():
             pass
@@ -51,7 +54,7 @@ class AnswerSlots:
         self._line: list[AnswerSlot] = []
 
     def take(self) -> AnswerSlot:
-        """Take a slot or a place in the line. Raises `Saturated` if both are full."""
+        """Take a slot or a position in the waiting line. Raises `Saturated` if no slot is free and the line is full."""
         settings, slot = self._settings(), AnswerSlot(self)
         with self._lock:
             if not settings.answers_under_way or len(self._in_use) < settings.answers_under_way:
@@ -78,7 +81,7 @@ class AnswerSlots:
                 tell(self._line.index(slot))
 
     def end(self, slot: AnswerSlot) -> None:
-        """Release a slot or a place in the line."""
+        """Release a slot or a position in the waiting line."""
         with self._lock:
             if slot in self._line:
                 self._line.remove(slot)

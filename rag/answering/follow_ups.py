@@ -99,7 +99,7 @@ def _earlier_exchanges(history: Sequence[ChatMessage]) -> list[tuple[str, str]]:
 
 
 def shares_words(question: str, passage_words: Sequence[str], language: str) -> bool:
-    """Whether the question shares a term with these words from a passage."""
+    """Whether the question has a term in common with `passage_words`."""
     return not set(tokenize(question, language)).isdisjoint(tokenize(" ".join(passage_words), language))
 
 
@@ -159,9 +159,9 @@ def suggest_follow_ups(
     count: int,
     cancel: Event,
 ) -> tuple[str, ...]:
-    """Ask the model for up to `count` questions; return no questions if it fails, is cancelled or takes too long.
+    """Ask the model for up to `count` questions. Returns () if the model fails, is cancelled or takes too long.
 
-    Sets `cancel` itself at the time limit; nothing else uses it by then.
+    At the time limit this function sets `cancel`.
     """
     messages = follow_up_messages(
         question=exchange.question,
@@ -217,7 +217,7 @@ def is_question(line: str) -> bool:
 
 
 def fill_up(questions: Sequence[str], candidates: Sequence[str], *, original: str, count: int) -> tuple[str, ...]:
-    """Fill up the model's questions with `candidates` to `count`, without repeats and without `original`."""
+    """Append `candidates` to the model's questions until there are `count`, without repeats and without `original`."""
     excluded = {original.strip().casefold(), *(question.casefold() for question in questions)}
     rest = [other for other in dict.fromkeys(candidates) if other.strip().casefold() not in excluded]
     return (*questions, *rest)[:count]
@@ -253,7 +253,7 @@ def suggest_next_questions(state: AnswerState) -> None:
 
 
 def _questions_of_documents(state: AnswerState) -> list[str]:
-    """Return questions which the searched documents answer, as stored at ingestion, in the answer's language."""
+    """Return the searched documents' sample questions, stored at ingestion, in the answer's language."""
     question = state.question
     if not question.filters.is_empty:
         return []  # the filters leave an unknown selection

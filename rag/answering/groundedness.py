@@ -310,7 +310,7 @@ def _find_capitalised_runs(text: str) -> list[list[str]]:
 
 
 def _is_unknown(run: Sequence[str], source_text: str, lowered: str, terms: frozenset[str], language: str) -> bool:
-    """Whether neither the last word of a name nor the name's initials occur in the sources."""
+    """Whether the sources contain neither the last word of a name nor the name's initials."""
     last_terms = tokenize(run[-1], language)
     if run[-1].lower() in lowered or not last_terms or terms.intersection(last_terms):
         return False

@@ -74,7 +74,7 @@ class Repetition:
         self._take()
 
     def _take(self) -> None:
-        """Count the words in complete lines, and in the last line except for its last word."""
+        """Check the complete lines received, and the last line without its last word, which may be incomplete."""
         *lines, open_line = self._pending.split("\n")
         for line in lines:
             self._line(line)
@@ -192,7 +192,7 @@ class AnswerWatch:
 
 
 def sources_of(citations: Sequence[Citation], context_text: str, likely: tuple[str, ...]) -> dict[int, CitedSource]:
-    """Return each passage with the surrounding text the model read, by context number."""
+    """Return each citation's passage with the surrounding text which the model read, by context number."""
     places: list[int] = []
     at = 0
     for citation in citations:
@@ -250,7 +250,7 @@ class Statement:
 
 
 class SourceFinder:
-    """Finds sources for uncited sentences while an answer is written. The text already has its final numbers.
+    """Finds sources for uncited sentences while an answer is written. Citations in the text are already renumbered.
 
     `text_numbers` maps context numbers to text numbers, and grows by the numbers added here. `language_of` detects the
     language of a text.
@@ -323,8 +323,8 @@ class SourceFinder:
     def _source_of(self, statement: Statement, question_context: QuestionContext) -> int | None:
         """Return the context number of the passage which supports a sentence, or `None`.
 
-        A sentence without a source is added to `unsupported`; or to `unknown`, in a block without citations and a
-        passage in a different language may support it.
+        A sentence without a source is added to `unsupported`. If a passage in a different language may support the
+        sentence, `unknown` gets the sentence instead, or neither list if the block has citations.
         """
         comparable = {n: source for n, source in self._sources.items() if source.language == question_context.language}
         shares = {n: _support(statement.text, source, question_context) for n, source in comparable.items()}
@@ -378,7 +378,7 @@ def _meaningful_figures(text: str, language: str) -> frozenset[str]:
 
 
 def _support(sentence: str, source: CitedSource, question_context: QuestionContext) -> float:
-    """Return the share, 0 … 1, of a sentence's words in a passage; 0 if the passage does not support the sentence."""
+    """Return the share, 0 … 1, of a sentence's words which a passage contains; 0 without support."""
     stated = _meaningful_figures(sentence, question_context.language)
     if stated - source.figures - question_context.figures:
         return 0.0
@@ -435,7 +435,7 @@ def says_not_found(text: str) -> bool:
 
 
 def _join(text: str) -> str:
-    """Move citations which follow a full stop into the sentence before."""
+    """Move citations after a full stop to before the full stop."""
     return re.sub(r"([.!?。！？])\s*((?:\[\d+\]\s?)+)", r" \2\1", text)
 
 

@@ -123,9 +123,8 @@ class LiveAnswers:
         """Store a question and start the answer.
 
         Without `conversation_id`, create a conversation with the question for a title. Otherwise the conversation's
-        messages replace the question's history. `options` override collection settings and the question's filters. With
-        `is_again`, the question was just answered and the new answer must not see the earlier answer.
-
+        messages replace the question's history. `options` override collection settings and the question's filters. If
+        `is_again`, the reader repeats the last question, and the model does not get the earlier answer.
         Raises `QuestionEmpty`, `QuestionTooLong`, `NotFound` for someone else's conversation or collection,
         `InvalidInput` while the conversation has an unfinished answer, `TooManyRequests` while this person has the
         maximum number of answers in progress, `Saturated` while this process is full, and `DatabaseUnavailable`.
@@ -236,9 +235,9 @@ class LiveAnswers:
 
     @contextmanager
     def _place(self, identity: Identity) -> Iterator[Callable[[], None]]:
-        """Reserve a place among a person's concurrent answers while an answer starts. Raises `TooManyRequests`.
+        """Count an answer that is about to start among a person's concurrent answers. Raises `TooManyRequests`.
 
-        The yielded function releases the place earlier; the caller must hold the lock.
+        The block gets a function to end the reservation early; call it with the lock held.
         """
         settings, owner = self._answerer.settings, (identity.tenant_id, identity.account_id)
         # An API key stands for several people.
@@ -364,7 +363,9 @@ class LiveAnswers:
         return stored
 
     def _try_to_store(self, question: Question, conversation_id: UUID | None) -> _StoredQuestion | None:
-        """Store the question unless the conversation has an unfinished answer; then return `None`."""
+        """Store the question; return `None` without storing if the conversation has an unfinished answer. Raises
+        `NotFound`.
+        """
         identity, collection_id = question.identity, question.collection.id
         with self._database.writing(identity) as pipeline:
             if conversation_id is None:
@@ -505,7 +506,7 @@ def _stream_safe(text: str) -> str:
 
 
 def _before(messages: list[Message], text: str) -> list[Message]:
-    """Drop trailing question-answer pairs if the question is `text`; return the messages before."""
+    """Return the messages without the last exchanges if their question is `text`."""
     while len(messages) > 1 and messages[-2].role == "user" and messages[-2].content == text:
         messages = messages[:-2]
     return messages

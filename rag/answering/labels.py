@@ -12,7 +12,7 @@ SHORT_ID = 8
 
 
 class Labels(Mapping[Option, str], Generic[Option]):
-    """Labels by option. `of` suits `format_func`: it also labels options which were deleted."""
+    """Labels by option. `of` also labels deleted options, which suits the `format_func` of Streamlit widgets."""
 
     def __init__(self, labels: Mapping[Option, str], missing_label: str) -> None:
         self._labels = dict(labels)
@@ -41,9 +41,9 @@ def distinct_labels(
     *parts: Callable[[Thing], str],
     missing_label: str = "No longer there",
 ) -> Labels[Option]:
-    """Label each thing by the first part; equal labels get the next parts too, and finally the id.
+    """Label each thing by the first of `parts`; equal labels get the next parts too, and finally the id.
 
-    `option` returns a thing's key, `missing_label` is the label for unknown keys.
+    `option` returns a thing's key. `missing_label` is the label for unknown keys.
     """
     named = {option(thing): thing for thing in things}
     labels = {key: parts[0](thing) for key, thing in named.items()}

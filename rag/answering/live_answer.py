@@ -141,8 +141,8 @@ class LiveAnswer:
     ) -> Iterator[str]:
         """Yield the text so far, then new pieces at least `every_seconds` apart, until the answer has ended.
 
-        After a withdrawal, the whole new text is yielded and `restarts` is higher. Without new text, "" is yielded
-        about every `pulse_seconds`. With `until_written`, the iteration ends before questions are suggested.
+        If the text is withdrawn, the whole new text is yielded and `restarts` grows by 1. Without new text, "" is
+        yielded about every `pulse_seconds`. If `until_written`, the iteration ends before questions are suggested.
         """
         sent = restarts = 0
         while True:
@@ -169,7 +169,7 @@ class LiveAnswer:
                 self._done.wait(every_seconds)
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the end; return False after these seconds."""
+        """Wait until the answer has ended; return `False` if the time runs out first."""
         return self._done.wait(seconds)
 
     def wait_until_begun(self, seconds: float) -> bool:
@@ -217,7 +217,7 @@ class LiveAnswer:
             return Progress(self.text, self.restarts, self._has_ended(until_written=True))
 
     def wait_until_written(self, seconds: float) -> bool:
-        """Wait until text and citations are final; return `False` after these seconds. Not woken by new text."""
+        """Wait until text and citations are final; return `False` if the time runs out first. Not woken by new text."""
         self._look_up()
         return self._is_written.wait(seconds)
 
@@ -298,7 +298,7 @@ class LiveAnswer:
         return MessageState.CUT if why else MessageState.STOPPED
 
     def _look_up(self) -> None:
-        """Refresh from the database if a different process writes the answer; nothing to do here."""
+        """Hook for `StoredAnswer`, which reads the database here. Without effect for an answer in this process."""
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ class Searches:
         *,
         stop_spending: Callable[[Identity], str] = lambda _identity: "",
     ) -> None:
-        """`stop_spending` returns why a person may spend no more, or ""."""
+        """`stop_spending` returns the reason why a person may spend no more, or ""."""
         self._stop_spending = stop_spending
         self._retriever = retriever
         self._chat_logs = chat_logs
@@ -53,10 +53,10 @@ class Searches:
         options: Options | None = None,
         for_model: bool = True,
     ) -> RetrievalResult:
-        """Call `Retriever.retrieve` and record the cost. Raises the same errors.
+        """Call `Retriever.retrieve`, which also names the errors, and record the cost.
 
-        `options` decide whether only evidence is returned, else the profile's setting for searches. With
-        `for_model=False` the passages are for a reader, and the token budget for a model's context does not apply.
+        `options` decide whether only evidence is returned; without this option, the profile decides. If `for_model` is
+        false, the passages are for a reader and the model's token budget does not apply.
         """
         if not for_model:
             profile = profile.changed(context_tokens=NO_BUDGET, context_characters=0)
@@ -134,7 +134,7 @@ class Searches:
         error: str = "",
         document_ids: Sequence[UUID] = (),
     ) -> None:
-        """Close a paid search's log row, or discard a free search's."""
+        """Close a paid search's log row, or discard a free search's row."""
         if not bill.has_log:
             return
         if not bill.entries:

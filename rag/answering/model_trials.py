@@ -47,9 +47,9 @@ class ModelTrials:
         self._chat_logs = chat_logs
 
     def attempt(self, identity: Identity, collection: Collection, task: Task) -> Trial:
-        """Ask the model responsible for this task in a collection. For administrators.
+        """Send a small question to the model responsible for `task` in a collection. For administrators.
 
-        Raises `InvalidInput` without a provider for the task, and the provider's error if it refuses.
+        Raises `InvalidInput` if no provider is configured for the task, and the provider's error if the call fails.
         """
         require_admin(identity)
         provider, model, ask = self._call(collection, task)

@@ -62,8 +62,8 @@ class Answerer:
         stop_spending: Callable[[Identity], str] = lambda _identity: "",
         has_budget: Callable[[Identity], bool] = lambda _identity: False,
     ) -> None:
-        """`stop_spending` returns why a person may not spend more, or ""; `has_budget` tells whether a budget limits
-        them.
+        """`stop_spending` returns the reason why a person may spend no more, or "". `has_budget` tells whether a person
+        has a budget limit.
         """
         self.chat_logs = chat_logs
         self.settings = settings
@@ -266,7 +266,9 @@ def log_answer(state: AnswerState) -> None:
 
 
 def _prompt(state: AnswerState) -> Prompt | None:
-    """Return the messages sent to the model, and whether each passage is cited and supported."""
+    """Return the messages sent to the model, and for each passage whether the answer cites the passage and the passage
+    supports the answer, for the log.
+    """
     passages = state.context.citations if state.context is not None else ()
     if not passages and not state.messages:
         return None

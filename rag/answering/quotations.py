@@ -91,11 +91,10 @@ class Quotes:
 
     @property
     def closest(self) -> Quotes:
-        """Keep only the quotations from the first passage if it may answer alone, because further quotations are seldom
-        right.
+        """The quotations from the first passage only, because further quotations are seldom right.
 
-        Everything is kept if the question has several parts, documents disagree, or the asker's place has a different
-        rule.
+        All quotations are kept if the question has several parts, documents disagree, the asker's country or site has a
+        different rule, or the passage is in a different language.
         """
         keeps_all = self.has_parts or self.is_own_place or self.is_disagreed
         if keeps_all or self.signals is None or self.signals.is_across:
@@ -170,7 +169,7 @@ def write_quotations(
     question_terms: frozenset[str],
     days: Mapping[UUID, str],
 ) -> Quotes:
-    """Write the quotations: passages in the order of their best sentences, in each the best sentence group first.
+    """Write the quotations: passages in the order of their best sentences, and in each passage the best group first.
 
     If documents disagree, the newer comes first, each with the date. `days` are the documents' dates (ISO 8601).
     """
@@ -256,7 +255,7 @@ def write_quotations(
 def _of_other_documents(
     chosen: Sequence[CandidateSentence], citations: Sequence[Citation]
 ) -> list[tuple[CandidateSentence, CandidateSentence]]:
-    """Return all pairs of sentences from two different documents."""
+    """Return all pairs of chosen sentences which are from different documents."""
     documents = [citation.document_id for citation in citations]
     return [
         (first, other)
@@ -272,7 +271,7 @@ def _have_other_figures(sentence: CandidateSentence, other: CandidateSentence) -
 
 
 def say_the_same(sentence: CandidateSentence, other: CandidateSentence) -> bool:
-    """Whether two sentences share most terms, and the first adds no figure and no different name or negation."""
+    """Whether two sentences share most terms, and `sentence` adds no figure, no different name and no negation."""
     if sentence == other:
         return True
     if sentence.figures - other.figures or says_otherwise(sentence, other):
@@ -326,10 +325,10 @@ def _has_sibling(
     citations: Sequence[Citation],
     question_terms: frozenset[str],
 ) -> bool:
-    """Whether a quoted document needs its name: a document with a similar title was found and the question names
-    neither.
+    """Whether a quoted document must be shown with the name, because a document with a similar title was found.
 
-    "Leave in Utrecht" is shown with its name because of "Leave in Leeds", even if only one of them is quoted.
+    "Leave in Utrecht" is shown with the name because of "Leave in Leeds", even if only the first is quoted. False if
+    the question names the quoted document.
     """
     titles = {citations[c.passage].document_id: c.title for c in everything}
     quoted = {citations[c.passage].document_id for c in chosen}
@@ -370,7 +369,9 @@ def _last_heading(citation: Citation) -> str:
 
 
 def _exceptions_around(by_place: dict[tuple[int, int], CandidateSentence], passage: int, place: int) -> list[int]:
-    """Return the exceptions' positions for a rule, and the rule's position for an exception."""
+    """Return the positions of the exceptions after a rule; if the sentence is an exception, also the rule's
+    position.
+    """
     positions: list[int] = []
     following = by_place.get((passage, place + 1))
     while following is not None and following.kind in ("sentence", "item") and EXCEPTION.search(following.text):
@@ -388,7 +389,9 @@ def _exceptions_around(by_place: dict[tuple[int, int], CandidateSentence], passa
 
 
 def _opening_of(by_place: dict[tuple[int, int], CandidateSentence], passage: int, place: int) -> list[int]:
-    """Return the positions of the lines which open an item's list: "travel expenses" may be covered or not covered."""
+    """Return the positions of the lines which introduce an item's list: "travel expenses" may be covered or not
+    covered.
+    """
     if by_place[passage, place].kind != "item":
         return []
     first = place - 1
@@ -406,7 +409,10 @@ def _opening_of(by_place: dict[tuple[int, int], CandidateSentence], passage: int
 
 
 def _items_after(by_place: dict[tuple[int, int], CandidateSentence], passage: int, place: int) -> list[int]:
-    """Return the positions of the items after an opening line, while they end alike and fit the maximum length."""
+    """Return the positions of the list items after an introducing line, up to a maximum total length.
+
+    The list ends after an item which ends like a sentence, unless all items do.
+    """
     items: list[int] = []
     remaining = LONGEST_SENTENCE
     following = by_place.get((passage, place + 1))
@@ -423,7 +429,7 @@ def _items_after(by_place: dict[tuple[int, int], CandidateSentence], passage: in
 
 
 def _steps_around(by_place: dict[tuple[int, int], CandidateSentence], passage: int, place: int) -> list[int]:
-    """Return the positions of all steps in a step's list; empty if they are too many or too long."""
+    """Return the positions of all steps in the list around a step; [] if there are too many or they are too long."""
     steps = [place]
     if not by_place[passage, place].step:
         return []

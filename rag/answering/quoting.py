@@ -1,8 +1,8 @@
 """Answer without a model: quote sentences from the passages, or say that the documents do not answer.
 
-"Since when …?" is answered with the first day on which the oldest version with the rule was valid. A version has the
-rule if the sentence at the same place has the question's figures; for a question without figures, the same words. A
-sentence with a day is quoted unchanged.
+"Since when …?" is answered from the document's versions: the oldest version with the rule, and this version's first
+day. A version has the rule if the corresponding sentence has the question's figures; for a question without figures,
+the same words. A best sentence with a day is quoted unchanged.
 """
 
 from __future__ import annotations
@@ -83,7 +83,9 @@ def evidence_of(quotes: Quotes, context: ContextResponse) -> Evidence:
 
 
 def is_unnamed(quotes: Quotes, context: ContextResponse) -> bool:
-    """Whether the first quotation's passage is in a document which lacks the company or country from the question."""
+    """Whether the first quotation comes from a document which does not mention the company or country in
+    the question.
+    """
     return any(c.number == quotes.numbers[0] and c.chunk_id in context.unnamed for c in context.citations)
 
 
@@ -109,10 +111,11 @@ def signals_of(quotes: Quotes, context: ContextResponse) -> ReplySignals | None:
 def _may_come_first(
     of_place: tuple[ContextResponse, Quotes | None], usual: tuple[ContextResponse, Quotes | None]
 ) -> bool:
-    """Whether quotations from documents for the asker's place (`of_place`) replace the quotations from all documents.
+    """Whether `of_place`, quotations from the documents for the asker's country or site, replace `usual`, from all
+    documents.
 
-    In the question's language, "perhaps" is enough. In a different language they must be "answered", unless the
-    quotations from all documents are.
+    In the question's language, evidence "perhaps" is enough. In a different language, the evidence must be "answered"
+    in `of_place` or in `usual`.
     """
     context, quotes = of_place
     if quotes is None or not quotes.is_own_place:
@@ -182,7 +185,9 @@ def _opening(
     is_perhaps: bool,
     is_since: bool,
 ) -> str:
-    """Return the sentences before the quotations: how sure they are, why no model wrote them, whose rule is first."""
+    """Return the text above the quotations: how sure they are, why no model wrote them, and which site's rule comes
+    first.
+    """
     language = state.answer_language
     sentences = [phrase(reason, language)]
     if is_perhaps:
@@ -300,7 +305,7 @@ class _VersionSentence:
 
 @dataclass(frozen=True)
 class _Version:
-    """A version with its sentences; `counterpart` is the sentence at the place of the quoted rule."""
+    """A version of a document. `counterpart` is the sentence which corresponds to the quoted rule."""
 
     document: WholeDocument
     #: The version's first day, or `None` if not set.
@@ -399,7 +404,11 @@ def _versions(
 
 
 def _most_similar(sentence: str, among: Sequence[_VersionSentence]) -> tuple[_VersionSentence | None, float]:
-    """Return the most similar sentence and its similarity, 0 … 101; `None` for a sentence below `SAME_PLACE`."""
+    """Return the most similar sentence and its similarity; the sentence is `None` if the similarity is below
+    `SAME_PLACE`.
+
+    The similarity is 0 … 100, and 101 for equal texts.
+    """
     masked = _mask(sentence)
     alike = ((ratio(_mask(candidate.text), masked) + (candidate.text == sentence), candidate) for candidate in among)
     likeness, candidate = max(alike, key=lambda item: item[0], default=(0.0, None))
@@ -417,7 +426,7 @@ def _states_rule(text: str, sentence: str, figures: frozenset[str], likeness: fl
 
 
 def _write_since_reply(versions: Sequence[_Version], first: int, current: int, language: str) -> SinceReply:
-    """Quote the first version with the rule, the version before it, and today's version if the rule differs."""
+    """Quote the first version with the rule, the preceding version, and the current version if the rule differs."""
     passages = NumberedPassages()
     published = versions[-1].document.id
 

@@ -132,9 +132,9 @@ LEAST_CLAUSE = 5
 
 
 def section_pointed_to(text: str) -> str:
-    """Return the section number a sentence sends its reader to instead of giving a fact: "5.2".
+    """Return the section number, "5.2", in a sentence which only refers the reader to that section.
 
-    Returns "" for a sentence with a fact, such as "27 days, see section 5.2" or "(see article 7)".
+    Returns "" for a sentence which also gives a fact: "27 days, see section 5.2".
     """
     reference = REFERENCE.search(text)
     if reference is None or not LEADS.search(text):
@@ -314,7 +314,7 @@ def _steps(lines: list[str]) -> dict[str, int]:
 
 
 def _without_heading(run: list[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Drop the last line if this is the next section's numbered heading: "4. Payroll pays it.", "5. Contacts"."""
+    """Drop a numbered list's last line if this is the next section's heading: "4. Payroll pays it.", "5. Contacts"."""
     is_heading = not ends(run[-1][1]) and all(ends(line) for _, line in run[:-1])
     return run[:-1] if is_heading else run
 
@@ -344,7 +344,7 @@ def _is_broken(line: str, following: str, unit: str, width: int, *, is_listed: b
 
 
 def _lost_table(lines: list[str]) -> list[Unit]:
-    """Return the rows of a table whose columns were lost; empty for other lines.
+    """Return a table's rows after the column separators were lost; [] if the lines are no table.
 
     The first line must be the heads, every other line must have a figure, and no line may end like a sentence.
     """

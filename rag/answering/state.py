@@ -169,8 +169,10 @@ class AnswerState:
 
     @property
     def next_question_model(self) -> ChatModel | None:
-        """The model which suggests questions: the inexpensive model, or the profile's model if its provider is
-        different.
+        """The model which suggests questions: the profile's answering model if the providers differ, else the small
+        model.
+
+        The small model is the translation model, or the answering model if there is no translation model.
         """
         providers = self.parts.providers
         answering = providers.chat_choice(self.profile)

@@ -62,9 +62,9 @@ WITHDRAWN: dict[Trouble, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class WholeDocumentsCall:
-    """A call about whole documents: its rules, and the filter which numbers citations across all its parts.
+    """A model call about whole documents: rules, and the filter which numbers the citations across all parts.
 
-    `quotes` replace an unusable text; `None` if the call writes only a part of the answer.
+    `quotes` replaces an unusable text; `None` if the call writes only a part.
     """
 
     system: str
@@ -212,7 +212,9 @@ def _finder(state: AnswerState, context: ContextResponse, filtered: CitationFilt
 
 
 def _grave(state: AnswerState, trouble: Trouble | None) -> Trouble | None:
-    """Return the trouble if the text must be withdrawn for it, else `None`; repetition always withdraws."""
+    """Return `trouble` if this trouble requires withdrawing the text, else `None`. Repetition always withdraws the
+    text.
+    """
     return trouble if trouble == "repeats" or state.profile.answer.withdraw_unsupported else None
 
 
@@ -226,7 +228,7 @@ def _trouble_at_end(watch: AnswerWatch, finder: SourceFinder | None, received: s
 
 
 def _written_language(state: AnswerState, text: str) -> str:
-    """Detect the text's language, most likely the requested language."""
+    """Detect the text's language; in doubt, the requested language."""
     return detect_language(text[:400], [state.answer_language])
 
 

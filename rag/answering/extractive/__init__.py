@@ -174,7 +174,8 @@ def _choose_sentences(scored: Scored, own_documents: Collection[UUID]) -> _Choic
 def _of_other_documents(
     chosen: Sequence[CandidateSentence], scored: Scored, own_place: OwnPlace | None, *, has_names: bool
 ) -> tuple[list[CandidateSentence], list[CandidateSentence]]:
-    """Return sentences with different rules from further documents: those to quote, and those only to name.
+    """Return sentences from further documents with different rules, as two lists: sentences to quote, sentences to
+    name.
 
     `has_names` tells whether the conversation names a person, plan or place.
     """
@@ -226,9 +227,7 @@ def _signals(original_question: str, first: CandidateSentence, scored: Scored) -
 
 
 def _find_pointer(candidates: Sequence[CandidateSentence], scored: Scored) -> tuple[int, str] | None:
-    """Return the citation number and the section to which the best sentence refers, or `None` if the sentence states a
-    fact.
-    """
+    """If the best match only refers to a section, return the citation number and the section's number; else `None`."""
     scores = scored.scores
     leading = {c: section for c in candidates if c.value < 1 and (section := section_pointed_to(c.text))}
     best = max(leading, key=lambda c: scores[c], default=None)

@@ -1,4 +1,4 @@
-"""Choose the sentences to quote from the ranked candidates, the rule for the asker's place first."""
+"""Choose the sentences to quote from the ranked candidates; the rule for the asker's country or site comes first."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rag.text.figures import figures
 
 
 def of_named_folder(reading: Reading) -> list[CandidateSentence]:
-    """If the question names a folder, drop documents with the same title in other folders."""
+    """If the question names a folder, drop documents in other folders which have a same-titled copy in this folder."""
     candidates, question_terms = reading.candidates, reading.question_terms
     folders: dict[frozenset[str], set[frozenset[str]]] = {}
     for candidate in candidates:
@@ -40,9 +40,11 @@ def of_named_folder(reading: Reading) -> list[CandidateSentence]:
 
 
 def of_one_branch(ranked: list[CandidateSentence], scored: Scored) -> list[CandidateSentence]:
-    """Drop sentences in other languages if the best sentence is in the question's language and has all the words.
+    """Drop sentences in other languages if the best sentence is in the question's language and has all the question's
+    words.
 
-    Documents in other languages belong to other branches: the answer is "27 days" in Ottermere and 28 in Utrecht.
+    Documents in other languages belong to other branches: 27 days' leave in Ottermere, 28 in Utrecht. If the question
+    names a language or country, all sentences are kept.
     """
     best, passages = ranked[0], scored.passages
     holds_all = scored.in_words[best] >= RULE.all_in_words * best.value
@@ -54,7 +56,7 @@ def of_one_branch(ranked: list[CandidateSentence], scored: Scored) -> list[Candi
 
 
 def of_what_is_named(ranked: list[CandidateSentence], scored: Scored) -> list[CandidateSentence]:
-    """If the best sentence's document has a name from the question, drop the documents without any.
+    """If the best sentence's document contains a name from the question, drop all documents without this name.
 
     The yearly amount in the benefits guide does not apply to PerksPlus, nor the handbook's amount to the folder
     "France".
@@ -68,7 +70,7 @@ def of_what_is_named(ranked: list[CandidateSentence], scored: Scored) -> list[Ca
 
 
 def of_the_follow_up(ranked: list[CandidateSentence], scored: Scored) -> list[CandidateSentence]:
-    """Drop sentences which match the follow-up or its subject less than the best sentence does."""
+    """Drop sentences which match the follow-up, or the conversation's subject, worse than the best sentence."""
     focus, weights = scored.reading.followed, scored.reading.weights
     terms = terms_near(ranked[0])
     ranked = [c for c in ranked if c == ranked[0] or not scored.replaced & c.terms]
@@ -111,7 +113,9 @@ def choose(ranked: Sequence[CandidateSentence], scored: Scored) -> list[Candidat
 
 
 def _first(ranked: Sequence[CandidateSentence], scored: Scored) -> list[CandidateSentence]:
-    """Return the best sentence, a contradicting sentence, and the best sentence for each part of the question."""
+    """Return the best sentence, the first contradicting sentence, and the best sentence for each part of
+    the question.
+    """
     best, document_of = ranked[0], scored.passages.document_of
     rivals = (c for c in ranked if document_of(c) != document_of(best) and c.kind == best.kind)
     chosen = [best, *itertools.islice((c for c in rivals if says_otherwise(c, best)), 1)]
@@ -128,7 +132,10 @@ def _first(ranked: Sequence[CandidateSentence], scored: Scored) -> list[Candidat
 
 
 def _is_about_something_else(candidate: CandidateSentence, best: CandidateSentence, scored: Scored) -> bool:
-    """Whether a sentence lacks the best sentence's subject, or is in a different passage and lacks the kind of fact."""
+    """Whether a sentence lacks the best sentence's subject.
+
+    Also true in a different passage if only the best sentence has the requested kind of fact.
+    """
     # After a sentence about the dentist, a sentence about glasses is no answer.
     about = scored.reading.subject & (best.terms | best.heading)
     if about - candidate.terms - candidate.heading:
@@ -140,8 +147,8 @@ def _is_about_something_else(candidate: CandidateSentence, best: CandidateSenten
 def _adds_little(candidate: CandidateSentence, best: CandidateSentence, scored: Scored, *, is_sure: bool) -> bool:
     """Whether a sentence adds too little to the best sentence to be quoted.
 
-    True for a weaker sentence from a different passage if the best sentence has the whole question; and for a sentence
-    with few of the question's words which is also not near in meaning.
+    True for a lower-scored sentence from a different passage if the best sentence has all the question's words. Also
+    true for a sentence with few of the question's words and a different meaning.
     """
     weights, scores = scored.reading.weights, scored.scores
     best_weight = weight_of(weights, best.terms | best.heading)
@@ -220,14 +227,14 @@ def _adjacent(best: CandidateSentence, ranked: Sequence[CandidateSentence]) -> l
 
 
 def first_step(candidates: Sequence[CandidateSentence], weights: dict[str, float]) -> list[CandidateSentence]:
-    """Return the first step of a list whose heading has all words of the question; [] without a list like this."""
+    """Return the first step in a numbered list below a heading with all the question's words; [] if no list matches."""
     least = RULE.all_in_words * sum(weights.values())
     listed = (c for c in candidates if c.step and c.under and weight_of(weights, c.under | c.title) >= least)
     return list(itertools.islice(listed, 1))
 
 
 def _best_of_part(part: Part, ranked: Sequence[CandidateSentence], scored: Scored) -> CandidateSentence | None:
-    """Return the best sentence for a part of the question; `None` if no sentence is close in words or meaning."""
+    """Return the best sentence for a compound question's part; `None` if no sentence is close in words or meaning."""
     scores = scored.scores
     part_weights = {term: weight for term, weight in scored.reading.weights.items() if term in part.terms}
     total = sum(part_weights.values())
@@ -246,7 +253,10 @@ def _best_of_part(part: Part, ranked: Sequence[CandidateSentence], scored: Score
 
 
 def _crowds(candidate: CandidateSentence, other: CandidateSentence, scores: dict[CandidateSentence, float]) -> bool:
-    """Whether a row or column should not be quoted beside `other` from its table, because the same heads match both."""
+    """Whether a table row or column should not be quoted beside `other` from the same passage.
+
+    Both match the question through the same table heads.
+    """
     tabular = ("row", "column")
     if candidate.kind not in tabular or other.kind not in tabular or candidate.passage != other.passage:
         return False
@@ -254,7 +264,9 @@ def _crowds(candidate: CandidateSentence, other: CandidateSentence, scores: dict
 
 
 class OwnPlace(NamedTuple):
-    """The best sentence from the asker's place, and the best sentences from documents with different rules."""
+    """The best sentence from the documents for the asker's country or site, and sentences with different rules
+    elsewhere.
+    """
 
     first: CandidateSentence
     other_sentences: list[CandidateSentence]
@@ -263,9 +275,9 @@ class OwnPlace(NamedTuple):
 
 
 def of_own_place(ranked: Sequence[CandidateSentence], documents: Collection[UUID], scored: Scored) -> OwnPlace | None:
-    """Find the sentence from the asker's place which answers as well as the best sentence.
+    """Find an equally good sentence in the documents for the asker's country or site.
 
-    Returns `None` without this sentence, or if other places have no different rule.
+    Returns `None` if there is no sentence like this, or if no other document has a different rule.
     """
     citations = scored.passages.citations
     passages = frozenset(place for place, citation in enumerate(citations) if citation.document_id in documents)
@@ -294,10 +306,11 @@ def of_own_place(ranked: Sequence[CandidateSentence], documents: Collection[UUID
 def _standing_out(
     matches: list[CandidateSentence], ranked: Sequence[CandidateSentence], scored: Scored
 ) -> list[CandidateSentence]:
-    """Return the sentence in a different language to prefer; [] if no sentence is clearly the best.
+    """Return the single sentence, in a different language than the question, to prefer; [] if no sentence is clearly
+    best.
 
     With a model of meaning, this is the sentence nearest to the question. By words alone, many sentences in a different
-    language match equally, so the best must score well above the next.
+    language match equally; the best must score well above the next.
     """
     scores = scored.scores
     if scored.passages.similarities is not None:
@@ -310,7 +323,9 @@ def _standing_out(
 def _as_near(
     further: Sequence[CandidateSentence], anchor: CandidateSentence, scored: Scored
 ) -> list[CandidateSentence]:
-    """Keep the sentences about as close to the question as the anchor, compared by meaning or else by score."""
+    """Keep the sentences about equally close to the question: compared with `anchor` by meaning, or by score without a
+    model of meaning.
+    """
     if not further:
         return []
     if scored.passages.similarities is None:
@@ -330,9 +345,9 @@ def elsewhere(
 ) -> list[CandidateSentence]:
     """Return the best sentence of each further document with different figures, for example a different branch's rule.
 
-    Such documents differ from the first quotation's in language or folder, or have similar titles: "Leave in Utrecht"
-    and "Leave in Leeds". `anchor` is the best sentence beside a rule for the asker's place; with an anchor, all
-    documents count, and rules without figures too.
+    These documents differ from the first quotation's in language or folder, or have similar titles: "Leave in Utrecht"
+    and "Leave in Leeds". `anchor` is the best sentence overall, and is set only if the first quotation is for the
+    asker's country or site; then all documents count, also with rules without figures.
     """
     first, is_own_place = chosen[0], anchor is not None
     if not is_own_place and not (first.is_of_type and first.figures):

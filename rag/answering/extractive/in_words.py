@@ -31,14 +31,17 @@ def weight_of(weights: dict[str, float], terms: frozenset[str]) -> float:
 
 
 def own_terms(candidate: CandidateSentence, weights: dict[str, float]) -> frozenset[str]:
-    """Return a sentence's terms without the title's terms, or all terms if the title has the whole question."""
+    """Return the sentence's terms which the document's title lacks; all terms if the title has all the question's
+    words.
+    """
     rest = candidate.terms - candidate.title
     return rest if weights.keys() - candidate.title else candidate.terms
 
 
 def terms_near(candidate: CandidateSentence) -> frozenset[str]:
-    """Return a sentence's terms with the document title's and the nearest heading's; for rows and columns, with all
-    headings' terms.
+    """Return a sentence's terms, with the terms in the document's title and the nearest heading.
+
+    Table rows and columns get the terms in all headings above instead.
     """
     is_tabular = candidate.kind in ("row", "column")
     return candidate.terms | (candidate.heading if is_tabular else candidate.under | candidate.title)
@@ -67,14 +70,16 @@ def shares_of_words(
 
 
 def value_of(candidate: CandidateSentence) -> float:
-    """Return the factor for a sentence's points: more with figures of the type which the question asks for."""
+    """Return the factor for a sentence's points: higher if the sentence has figures and the question asks
+    for figures.
+    """
     return candidate.value * (RULE.figure_value if candidate.figures else 1.0)
 
 
 def _points(
     candidate: CandidateSentence, weights: dict[str, float], named: frozenset[str], subjects: Sequence[frozenset[str]]
 ) -> float:
-    """Return a sentence's points for its words. `named` are the question's terms in the best matching title."""
+    """Return a sentence's points for its words. `named` holds the question's terms in the best matching title."""
     # A subject in the document's title gives a sentence no points.
     terms = candidate.terms | candidate.heading
     torn = frozenset().union(*(expression for expression in subjects if not expression <= terms))

@@ -25,10 +25,10 @@ class ComparedPart(NamedTuple):
 
 
 def compared_parts(context: ContextResponse) -> dict[int, list[ComparedPart]]:
-    """Return the parts of each passage with their cosines, by passage number.
+    """Return each passage's parts with their cosines to the question, by passage number.
 
-    The search has already compared the parts, so this costs nothing. The result is empty if any cited passage has no
-    vectors of meaning yet, because passages with vectors would be preferred for no better reason.
+    The search has already compared the parts; no model is called. The result is empty if any cited passage has no
+    vectors yet; otherwise the passages with vectors would be preferred without reason.
     """
     meanings = {result.chunk_id: result.part_meanings for result in context.results}
     if not all(meanings.get(citation.chunk_id) for citation in context.citations):
@@ -72,5 +72,5 @@ def with_cache(compare: Similarities) -> Similarities:
 
 
 def without_place(compare: Similarities) -> Similarities:
-    """Return `compare` for questions without the country: folders name the country and sentences do not."""
+    """Return `compare` with country names removed from the questions, because sentences seldom name the country."""
     return lambda questions, sentences: compare([meaning.without_place(question) for question in questions], sentences)

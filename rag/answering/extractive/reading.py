@@ -176,7 +176,9 @@ class _Wording:
 
     @cached_property
     def ideas(self) -> frozenset[int]:
-        """The subjects with synonyms, for example annual leave; see `rag/retrieval/bm25/synonyms.py`."""
+        """The numbers for the question's synonym groups, for example annual leave; see
+        `rag/retrieval/bm25/synonyms.py`.
+        """
         return ideas_in(self.text, self.language)
 
     @cached_property
@@ -259,7 +261,9 @@ def _open_passage(citation: Citation, text_language: str, wording: _Wording) -> 
 
 
 def _branch_value(name: str, text_language: str, folder: frozenset[str], wording: _Wording) -> float:
-    """Return the factor for a document: below 1 for a withdrawn document or a different branch's."""
+    """Return the factor for a document: below 1 if the document is withdrawn or belongs to a different country's
+    branch.
+    """
     # A question which names a country is about the documents in the country's folder or language.
     named = named_languages(wording.text)
     value = RULE.other_branch_value if named and text_language not in named and not folder & wording.terms else 1.0
@@ -272,7 +276,7 @@ def _branch_value(name: str, text_language: str, folder: frozenset[str], wording
 
 @dataclass(frozen=True)
 class _Place:
-    """A unit's place in its passage, with the headings above."""
+    """A unit's position in the passage, with the headings above."""
 
     position: int
     #: The heading above, as text and as terms; and the heading to prepend when comparing by meaning, "" within the same
@@ -287,7 +291,7 @@ class _Place:
 
 
 def _place_units(passage: _OpenPassage) -> Iterator[tuple[Unit, _Place]]:
-    """Yield the passage's units with their places, in order."""
+    """Yield the passage's units in order, each with position and headings."""
     heading, above = passage.heading, frozenset[str]()
     # Across languages, a short sentence compares better with its heading (docs/measurements/answering.md, "Replies").
     headed = bare_heading(heading) if passage.is_across else ""
@@ -342,7 +346,7 @@ def _candidates(passage: _OpenPassage, place: int, wording: _Wording) -> Iterato
 def _factors(
     unit: Unit, near: _Place, passage: _OpenPassage, wording: _Wording, *, is_of_type: bool, mark: Naming
 ) -> Iterator[float]:
-    """Yield a unit's factors which do not depend on the words shared with the question."""
+    """Yield a unit's score factors which do not depend on the words shared with the question."""
     question, kind, text = wording.text, wording.kind, unit.text
     is_last = near.position == len(passage.units) - 1
     yield passage.value
@@ -384,14 +388,14 @@ def _factors(
 
 
 def _is_named(heading: str, wording: _Wording) -> bool:
-    """Whether the question has a heading with several words, including words which are no terms: "Other parent"."""
+    """Whether the question contains a heading with several words literally, including stop words: "Other parent"."""
     words = folded(heading)
     is_in_terms = len(tokenize(words, wording.language)) >= len(words.split())
     return " " in words and f" {words} " in wording.folded and not is_in_terms
 
 
 def _is_cut(unit: Unit, *, is_first: bool, is_last: bool) -> bool:
-    """Whether the unit is a sentence or item which the edge of the passage cuts."""
+    """Whether the unit is a sentence or list item cut off at the passage's start or end."""
     if unit.kind in ("row", "column"):
         return False
     ends_within = is_last and not ends(unit.text) and len(unit.text) > RULE.heading_characters
@@ -401,7 +405,9 @@ def _is_cut(unit: Unit, *, is_first: bool, is_last: bool) -> bool:
 
 
 def _limits_another(text: str, question: str) -> bool:
-    """Whether a sentence is an exception to the sentence before, or refers to a paragraph missing in the question."""
+    """Whether a sentence is an exception to the preceding sentence, or refers to a paragraph the question does not
+    name.
+    """
     return bool(
         EXCEPTION.match(text)
         or IN_THIS_CASE.match(text)
@@ -422,7 +428,10 @@ def _is_label(unit: Unit) -> bool:
 
 
 def _quotable(everything: Sequence[CandidateSentence]) -> list[CandidateSentence]:
-    """Return the units which may be quoted alone: no headings, questions, units without words, or cut copies."""
+    """Return the units which may be quoted: without headings, questions, units without words, and cut-off units.
+
+    A unit is cut off if a different unit starts with the same text.
+    """
     quotable = [
         c for c in everything if c.kind != "heading" and not c.text.endswith(("?", "？")) and SAYING.search(c.text)
     ]

@@ -20,14 +20,14 @@ from rag.types import Citation
 
 @dataclass(frozen=True)
 class Part:
-    """A compound question's part: terms, and each sentence's points by meaning."""
+    """A compound question's part: terms, and the points each sentence gets for similar meaning."""
 
     terms: frozenset[str]
     meaning: dict[CandidateSentence, float]
 
 
 class Scored(NamedTuple):
-    """The candidates for a question with their scores."""
+    """The candidate sentences for a question, with scores."""
 
     passages: Passages
     reading: Reading
@@ -50,16 +50,17 @@ class Scored(NamedTuple):
 
     @property
     def is_sure(self) -> bool:
-        """Whether words or meaning can tell which sentences answer."""
+        """Whether the match in words or meaning is good enough to tell which sentences answer."""
         return bool(self.meaning) or self.best >= RULE.sure_in_words
 
 
 def score(
     readings: Sequence[Reading], reading: Reading, passages: Passages, kind: AnswerType | None, carried: Carried
 ) -> Scored:
-    """Score the candidates in `reading`; a word counts if any of the `readings` has the word.
+    """Score the candidates in `reading`.
 
-    `kind` is the kind of fact the question asks for.
+    `readings` holds the passages read for the question, and for the question in synonyms; the better match counts.
+    `kind` is the requested kind of fact.
     """
     question, language, citations = reading.question, passages.language, passages.citations
     candidates, everything, weights = reading.candidates, reading.everything, reading.weights
@@ -104,7 +105,7 @@ def score(
 
 
 def says_the_rest(candidate: CandidateSentence, weights: dict[str, float]) -> bool:
-    """Whether a sentence or item has all the question's words which are missing in the headings above."""
+    """Whether a sentence or list item contains all the question's words which the headings above lack."""
     rest = weights.keys() - candidate.heading
     return candidate.kind in ("sentence", "item") and len(weights) > 1 and bool(rest) and rest <= candidate.terms
 
@@ -141,7 +142,9 @@ def by_part(
     citations: Sequence[Citation],
     parts_by_number: Mapping[int, Sequence[ComparedPart]],
 ) -> dict[CandidateSentence, float]:
-    """Return points for the part around each sentence: 0 for the least similar part, `part_weight` for the most."""
+    """Return points for each sentence, from 0 to `part_weight`, by how similar the surrounding part is to
+    the question.
+    """
     cosines = [part.cosine for parts in parts_by_number.values() for part in parts]
     if not cosines or max(cosines) <= min(cosines):
         return {}
@@ -160,9 +163,9 @@ def by_part(
 def first_below(
     everything: Sequence[CandidateSentence], weights: dict[str, float], translatable: Sequence[frozenset[str] | None]
 ) -> dict[CandidateSentence, float]:
-    """Return points for the first sentences below a heading which has the whole question, for example "Payday".
+    """Return points for the first sentences below a heading with all the question's words, for example "Payday".
 
-    Only the first passage with a heading like this counts, because passages are in order of relevance.
+    Only the first passage with a heading like this counts, because the most relevant passage comes first.
     """
     points: dict[CandidateSentence, float] = {}
     totals = [sum(weights.values()) if terms is None else weight_of(weights, terms) for terms in translatable]
@@ -190,10 +193,10 @@ def _passage_terms(everything: Sequence[CandidateSentence], place: int) -> froze
 def count_subjects(
     words: Sequence[frozenset[str]], subjects: Sequence[frozenset[str]], translatable: Sequence[frozenset[str] | None]
 ) -> list[int]:
-    """Count the question's subjects in each passage, including the headings above.
+    """Return for each passage how many subjects from the question occur there or in the headings above.
 
-    `words` are the passages' terms. `translatable` are, for each passage, the question's terms which can be translated;
-    `None` for a passage in the question's language.
+    `words` holds each passage's terms. `translatable` holds, for each passage, the question's terms which can be
+    translated, or `None` for a passage in the question's language.
     """
     counts = []
     for passage_terms, terms in zip(words, translatable, strict=True):
@@ -208,7 +211,7 @@ def subject_values(
 ) -> list[float]:
     """Return a factor from 0 to 1 for the sentences in each passage.
 
-    The factor is below 1 if a different passage has more of the question's subjects, and 0 if the passage has no word
+    The factor is below 1 if a different passage has more subjects from the question, and 0 if the passage has no word
     from the question.
     """
     most = max(counts, default=0)
@@ -228,7 +231,7 @@ def focused(
     names: frozenset[str],
     replaced: frozenset[str],
 ) -> dict[CandidateSentence, float]:
-    """Raise the scores of sentences with the follow-up's words, and lower the ones with replaced or other names."""
+    """Raise scores for the follow-up's words; lower scores for a replaced name or without a required name."""
     total = sum(focus.values())
     is_named = any(names <= terms_near(c) for c in scores) if names else False
     return {

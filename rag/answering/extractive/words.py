@@ -68,7 +68,7 @@ def _between(language: str) -> re.Pattern[str]:
 
 
 def without_units(weights: dict[str, float], question: str, language: str) -> dict[str, float]:
-    """Return the weights without the unit in the question, unless no other word remains."""
+    """Return the weights without the question's unit, for example "days", unless no other word remains."""
     units = frozenset(term for unit in UNIT.findall(question) for term in tokenize(unit, language))
     return {term: weight for term, weight in weights.items() if term not in units} or weights
 
@@ -94,7 +94,9 @@ def passage_language(citation: Citation, language: str) -> str:
 
 
 def translatable_terms(question: str, language: str, text_language: str) -> frozenset[str] | None:
-    """Return the question's terms known in `text_language`; `None` means all, because the languages are equal."""
+    """Return the question's terms which have synonyms in `text_language`; `None` if the text is in the question's
+    language.
+    """
     if text_language == language:
         return None
     return frozenset[str]().union(*(terms for terms, _ in other_words(question, language, text_language)))
@@ -124,10 +126,10 @@ def comparable_terms(
     question_terms: frozenset[str] = frozenset(),
     ideas: frozenset[int] = frozenset(),
 ) -> frozenset[str]:
-    """Return a text's terms in the question's language, plus question terms found through synonyms and compounds.
+    """Return a text's terms in the question's language, plus the question terms found through synonyms and compounds.
 
-    `language` is the question's and `text_language` the text's. `words` are the synonyms from `other_words`,
-    `question_terms` the question's terms, and `ideas` its subjects with synonyms.
+    `language` is the question's language and `text_language` the text's. `words` are the synonyms from `other_words`;
+    `ideas` are the numbers for the question's synonym groups.
     """
     in_order = tokenize(text, language)
     terms = frozenset(in_order)
@@ -156,7 +158,7 @@ def _stand_together(expression: frozenset[str], terms: Sequence[str]) -> bool:
 
 
 def in_compounds(question_terms: frozenset[str], terms: frozenset[str]) -> frozenset[str]:
-    """Return the question's terms which a text has inside a longer word, or split into several words.
+    """Return the question's terms which a text contains inside a longer word, or split into several words.
 
     "Zulassung" is in "Zulassungsverfahren", and "Kündigungsfrist" in "die Frist der Kündigung".
     """

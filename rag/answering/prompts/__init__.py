@@ -68,8 +68,8 @@ def language_name(language: str, *, in_korean: bool = False) -> str:
 def rules_of(answer: Answer, language: str) -> str:
     """Return the system prompt for answers in a language (ISO 639-1), from a profile's settings for answers.
 
-    The rules come from `prompts/<name>.md`, or from `hr`'s file for a profile without this file; with `source_prompt`,
-    from `source/<name>.md` if available.
+    The rules come from `prompts/<name>.md`, with the profile's prompt for a name, or from `prompts/hr.md` without this
+    file. If `source_prompt` is set, `prompts/source/<name>.md` is used if available.
     """
     name, persona = answer.prompt, persona_part(answer.persona_name, answer.persona_facts)
     own_name, own_rules = answer.own_name.strip(), answer.own_rules
@@ -118,7 +118,7 @@ def _fill(text: str, values: Mapping[str, str]) -> str:
 
 
 def own_place_rule(group: str, numbers: Sequence[int]) -> str:
-    """Return the rule which names the passages, by number, from the place in the asker's group name."""
+    """Return the prompt's rule about the asker's country or site: the group's name, and the passages by number."""
     named = defused(" ".join(group.split()))
     return _fill(_read(FOLDER / "own_place.md"), {"group": named, "numbers": "".join(f"[{n}]" for n in numbers)})
 
@@ -235,7 +235,9 @@ class NotFoundMark:
 
 
 def _conversation(messages: Sequence[ChatMessage]) -> str:
-    """Return the turns marked as data and not instructions, because the assistant's replies may repeat a document."""
+    """Return the turns in a block marked as data, because the assistant's replies may repeat instructions in a
+    document.
+    """
     speakers = {"user": "Asker", "assistant": "Assistant", "system": "System"}
     return as_data("conversation", "\n".join(f"{speakers[message.role]}: {message.content}" for message in messages))
 

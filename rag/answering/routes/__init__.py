@@ -206,7 +206,7 @@ class Router:
         return whole_document.by_model(contents, self.answer_language, writer=writer)
 
     def _writer(self, request: Recognised) -> Writer | None:
-        """Return the language model for the wording, with its price; `None` without a model."""
+        """Return the language model which writes the reply, with its price; `None` if there is no model."""
         if self.model is None:
             return None
         return Writer(
@@ -217,7 +217,7 @@ class Router:
         )
 
     def _write(self, quoted_reply: QuotedReply | None, request: Recognised) -> RouteReply | None:
-        """Return a comparison or list for the model to word, or in the documents' words without a model."""
+        """Return a comparison or list: worded by the model, or in the documents' words if there is no model."""
         if quoted_reply is None:
             return None
         writer = self._writer(request)
@@ -260,7 +260,7 @@ class Router:
         return self._write(listing.list_all(contents, subject, self.answer_language), request)
 
     def _split_scope(self, library: ReadableDocuments, subject: str) -> tuple[str, list[WholeDocument]]:
-        """Split a list's subject into the subject and the documents it names, as in "… in the handbook"."""
+        """Split "benefits in the handbook" into the subject, "benefits", and the documents named: the handbook."""
         for joiner in (
             " in ",
             " from ",
@@ -315,7 +315,7 @@ class Router:
         return self._write(quoted_reply, request)
 
     def _siblings(self, library: ReadableDocuments, request: Recognised) -> RouteReply | None:
-        """Compare two documents of the same kind, as in "compare the plans"; with more than two, ask which two."""
+        """Compare the two documents which match a request like "compare the plans". Ask which two if there are more."""
         if VERSIONS.search(request.subject):
             return self._changes(library, replace(request, subject=""))
         documents = self._find_documents(library, request.subject)
@@ -343,9 +343,10 @@ class Router:
         *,
         also: Sequence[str] = (),
     ) -> QuotedReply | None:
-        """Compare two names in the documents titled with these names, and in documents which mention all words.
+        """Compare two names, for example of two plans.
 
-        `sides` are the documents titled after each name; `also` are further words the documents must mention.
+        `sides` are the documents titled after each name. Documents which contain both names and the words in `also` are
+        read too.
         """
         by_id = {document.id: document for document in everything}
         words = [word.lower() for word in (*names, *also)]
@@ -356,7 +357,7 @@ class Router:
 
 
 def _beginning(documents: Sequence[WholeDocument], *, until: date, among: Collection[UUID]) -> list[WholeDocument]:
-    """Return the documents whose first day is after today and by `until`; with `among`, only these documents."""
+    """Return the documents which become valid after today and not after `until`; if `among` is given, only these."""
     today = datetime.now(UTC).date()
     return [
         document

@@ -54,10 +54,10 @@ class Sentence:
 def what_changed(
     library: ReadableDocuments, documents: Sequence[WholeDocument], *, since: str, language: str
 ) -> RouteReply:
-    """Describe the changes between an earlier version and the current version.
+    """Describe the changes between an earlier version of a document and the current version.
 
-    `documents` are the documents the question means, or all with earlier versions. `since` is the period in the
-    question's words.
+    `documents` are the documents the question may mean; if there are several, the reply asks which. `since` is the
+    period in the question's words.
     """
     if not documents:
         return RouteReply(text=say("no_versions", language), outcome=Outcome.NO_CONTEXT)
@@ -77,10 +77,11 @@ def what_changed(
 
 
 def _base(earlier: Sequence[WholeDocument], since: str) -> WholeDocument:
-    """Return the version to compare with: the named version, else the last before the named year, else the previous
-    version.
+    """Return the version to compare with: the version `since` names by number, else the last before the year in
+    `since`.
 
-    If no version is from before the year, the oldest is returned.
+    If no version is from before the year, the oldest is returned; if `since` has no number or year, the previous
+    version.
     """
     if number := VERSION.search(since):
         named = [version for version in earlier if version.version == int(number[1])]
@@ -170,7 +171,7 @@ def _sentences(pages: Sequence[DocumentPage]) -> list[Sentence]:
 def _pair(
     old_sentences: Sequence[Sentence], new_sentences: Sequence[Sentence]
 ) -> list[tuple[Sentence | None, Sentence | None]]:
-    """Pair each new sentence with the rewritten old sentence; unpaired sentences get `None` on the other side."""
+    """Pair each new sentence with the reworded old sentence; added and removed sentences are paired with `None`."""
     remaining = list(old_sentences)
     pairs: list[tuple[Sentence | None, Sentence | None]] = []
     for new in new_sentences:
@@ -232,8 +233,8 @@ def two_editions(
 ) -> tuple[Edition, Edition] | None:
     """Return an earlier and a later edition of the requested work, or `None` if there are not two.
 
-    Years in `since`, the question's words for the period, choose the editions; without years, the latest is compared
-    with the one before. If `requested` is empty, exactly one work must have several editions.
+    `since` is the question's wording for the period: the years choose the editions. Without years, these are the latest
+    edition and the edition before. If `requested` is empty, exactly one work must have several editions.
     """
     works: dict[tuple[str, ...], list[Edition]] = {}
     for document in documents:

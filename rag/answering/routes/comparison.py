@@ -96,7 +96,7 @@ def compare(
 
 
 def _first_aspects(aspect_lists: Iterable[list[Aspect]]) -> list[Aspect]:
-    """Return the aspects from the first document with any, because rows from different tables do not mix."""
+    """Return the first list which is not empty, because rows from different tables do not mix."""
     return next((aspects for aspects in aspect_lists if aspects), [])
 
 
@@ -157,7 +157,7 @@ def _rows_of_names(
 
 
 def _is_run_together(line: str, names: tuple[str, str]) -> bool:
-    """Whether a line is the head of a table with merged cells: short, and ending in both names."""
+    """Whether a line is a table head with merged cells: a short line which ends in both names."""
     if len(line) > 80 or line.rstrip().endswith((".", "?", "!", ":", ",")):
         return False
     first, second = (re.escape(name) for name in names)
@@ -169,7 +169,7 @@ def _aspect(label: str, left: str, right: str, marker: str) -> Aspect:
 
 
 def _from_sections(contents: Contents, names: tuple[str, str], passages: NumberedPassages) -> list[Aspect]:
-    """Pair equal headings below the first and below the second name."""
+    """Pair the sections below the first name with equally titled sections below the second name."""
     below = []
     for name, rival in (names, names[::-1]):
         named = [p for p in contents.parts if _has(p.path, name) and not _has(p.path, rival)]
@@ -187,10 +187,7 @@ def _shared_headings(
     passages: NumberedPassages,
     names: tuple[str, str],
 ) -> list[Aspect]:
-    """Return a row for each heading which two documents share, with one sentence from each document.
-
-    These are the two most similar sentences, preferably with different figures or a negation.
-    """
+    """Return a row for each heading which two documents share: the most telling sentence pair below this heading."""
     by_title = {_title(part): part for part in right_parts if part.title}
     name_terms = frozenset(word for name in names for word in tokenize(name, left.document.language))
     rows: list[tuple[float, int, OutlineSection, OutlineSection, str, str]] = []
@@ -217,10 +214,10 @@ def _shared_headings(
 def _most_telling_pair(
     part: OutlineSection, match: OutlineSection, name_terms: frozenset[str], language: str
 ) -> tuple[float, str, str] | None:
-    """Return the rank and the best sentence pair about the same subject.
+    """Return a rank and a pair of sentences about the same subject, from both sections; `None` if there is no pair.
 
-    The rank is 2 for different figures, 1 for a negation, 0 for any other difference, and -1 for the first complete
-    sentence in each section if no pair has the same subject.
+    The rank is 2 for different figures, 1 for a negation, 0 for any other difference. If no sentences are about the
+    same subject, the rank is -1 and the pair is the first complete sentence in each section.
     """
     sides = [
         [
@@ -268,7 +265,7 @@ def _from_sentences(
     passages: NumberedPassages,
     language: str,
 ) -> list[Aspect]:
-    """Pair sentences naming a single side with the most similar sentences about the rival."""
+    """Pair sentences which mention only the first name with similar sentences which mention only the second name."""
     by_side: list[list[tuple[Contents, OutlineSection, str, frozenset[str]]]] = []
     both = frozenset(term for name in names for term in tokenize(name, language))
     for documents, name, rival in zip(sides, names, names[::-1], strict=True):

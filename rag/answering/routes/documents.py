@@ -1,4 +1,4 @@
-"""Read whole documents for a route: their sections in order, and the passage to cite for each place."""
+"""Read whole documents for a route: their sections in order, and the passage to cite for each position."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class WholeDocument:
 
 @dataclass(frozen=True)
 class OutlineSection:
-    """The text below a heading. `chunk` is the passage where the text starts, or `None` without a passage."""
+    """The text below a heading. `chunk` is the passage with the start, or `None` if no passage contains the start."""
 
     title: str
     path: str
@@ -143,7 +143,9 @@ class NumberedPassages:
         return f"{self._place(citation)}\n{citation.passage}"
 
     def as_context(self, maximum_tokens: int) -> str:
-        """Return the passages for the language model; after `maximum_tokens`, only their numbers and places."""
+        """Return the passages for the language model. Past `maximum_tokens`, only a passage's number and location are
+        given.
+        """
         passages: list[str] = []
         tokens = 0
         for citation in self.citations:
@@ -177,7 +179,7 @@ class ReadableDocuments:
 
     @cached_property
     def _allowed(self) -> list[UUID] | None:
-        """Return the documents which match the asker's filters, or `None` without filters."""
+        """The ids of the documents which match the asker's filters, or `None` if no filter is set."""
         filters = replace(self._filters, document_ids=tuple(self._chosen))
         if filters.is_empty:
             return None
@@ -204,7 +206,9 @@ class ReadableDocuments:
         )
 
     def naming(self, words: Sequence[str], *, limit: int) -> list[UUID]:
-        """Return the documents which have a passage with all words; empty if the collection is too large to search."""
+        """Return the ids of documents with a passage containing all words; [] if the collection is too
+        large to search.
+        """
         with self._database.transaction(self._who) as connection:
             if self._allowed is None:
                 where = {**self._where, "limit": MOST_PASSAGES + 1}
@@ -278,7 +282,7 @@ def telling_sentence(text: str, title: str = "") -> str:
 
 
 def is_telling(sentence: str) -> bool:
-    """Whether a sentence is a complete statement, and neither a heading nor a paragraph."""
+    """Whether a text is a single complete sentence: with final punctuation, and neither too short nor too long."""
     shortest, longest = TELLING_CHARACTERS
     least = shortest // 2 if not sentence.isascii() else shortest
     is_complete = not sentence[:1].islower() and sentence.rstrip("\"'”’)").endswith((".", "!", "。", "！"))
@@ -395,10 +399,9 @@ def find_named_documents(
 
 
 def _find_by_headings(library: ReadableDocuments, mere: Sequence[str], language: str) -> list[WholeDocument]:
-    """Return the documents with the words for a kind of document in headings but not in titles, as in "the plan".
+    """Return the documents with the given words in a heading, when no title has them: "the plan".
 
-    Empty unless there are at least two and at most `MOST_CHOICES`, because a single document may be about something
-    else.
+    Returns [] unless there are 2 to `MOST_CHOICES` documents, because a single match may be about something else.
     """
     if not mere:
         return []
@@ -408,8 +411,9 @@ def _find_by_headings(library: ReadableDocuments, mere: Sequence[str], language:
 
 
 def title_terms(document: WholeDocument, language: str) -> frozenset[str]:
-    """Return the terms in a document's title, folder and file name, by the analysers for both languages, the document's
-    and the question's.
+    """Return the terms in a document's title, folder and file name.
+
+    Both the document's language and the question's language are used to find the terms.
     """
     names = (
         f"{known_by(document.title, document.folder)} {re.sub(r'[_.-]+', ' ', document.file_name)} {document.file_name}"

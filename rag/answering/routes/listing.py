@@ -44,7 +44,7 @@ ENDING = re.compile(r"[.!?:;,。！？]$")
 
 @dataclass(frozen=True)
 class Entry:
-    """A line in the list with citation marker, and the heading above."""
+    """A line in the list, ending in a citation marker, and the heading above this line."""
 
     heading: str
     text: str
@@ -142,7 +142,7 @@ def _entries(contents: Contents, subject: str, language: str, passages: Numbered
 
 
 def _highest(parts: Sequence[OutlineSection]) -> list[OutlineSection]:
-    """Return the parts with the highest heading level."""
+    """Return the parts at the top heading level."""
     highest = min(part.level for part in parts)
     return [part for part in parts if part.level == highest]
 
@@ -227,7 +227,7 @@ HALVES = re.compile(r"(?P<label>\S.*?)\s+(?P<one>\S.*\S)\s+(?P=one)")
 
 
 def cells(line: str) -> list[str]:
-    """Split a table row by bars or tabs; empty for other lines."""
+    """Split a table row into cells at bars or tabs; return [] for a line without bars and tabs."""
     if "|" not in line and "\t" not in line:
         return []
     line = line.strip()
@@ -244,7 +244,7 @@ def rows_of(text: str) -> list[list[str]]:
 
 
 def split_pair(line: str) -> tuple[str, str, str] | None:
-    """Split a row with merged cells into its label and two values, or return `None`."""
+    """Split a table row with merged cells into a label and two values; return `None` if no pattern fits."""
     text = " ".join(line.split())
     for pattern in (HALVES, TWO_VALUES):
         if match := pattern.fullmatch(text):

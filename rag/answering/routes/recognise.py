@@ -77,7 +77,9 @@ def recognise(text: str, *, language: str) -> Recognised | None:
 
 
 def recognise_coming(text: str, *, language: str) -> Recognised | None:
-    """Recognise a question about future changes, given without the day: "What changes?" for "What changes in May?"."""
+    """Recognise a question about future changes. The caller has removed the day: `What changes?`, not `What changes in
+    May?`.
+    """
     message = _normalize(text)
     for code in _order(language):
         for pattern in _wordings(code).coming:
@@ -137,7 +139,7 @@ def _small_words(text: str, code: str) -> int:
 
 
 def without_yes(text: str) -> tuple[str, bool]:
-    """Remove "yes," from the start of a message; also return whether it was removed."""
+    """Return the message without "yes," at the start, and whether "yes," was there."""
     results = (_without_yes(text, code) for code in _order(""))
     return next((rest for rest in results if rest[1]), (text, False))
 
@@ -172,7 +174,7 @@ def names_a_kind(subject: str) -> bool:
 
 
 def words_of_a_kind(subject: str) -> list[str]:
-    """Return the words for a kind of document if the subject has no other content words, as in "the plan"; else [].
+    """Return the words for a kind of document, for example "the plan"; [] if the subject has other content words.
 
     Words are ignored if they are stop words in any language: "Resume el plan" may be read as French.
     """

@@ -33,7 +33,7 @@ Price = Callable[[Usage], Decimal | None]
 
 @dataclass(frozen=True, kw_only=True)
 class ModelPart:
-    """A part of a document for the language model: heading, text, and the numbers of the passages it may cite."""
+    """A document's part for the language model, and the numbers of the passages which the part's summary may cite."""
 
     heading: str
     #: The pages, for documents without headings.
@@ -115,7 +115,9 @@ def _table() -> dict[str, dict[str, str]]:
 
 @dataclass(frozen=True, kw_only=True)
 class CostQuestion:
-    """How to ask before an expensive reply: the phrases with and without a price, and the phrase to agree."""
+    """The phrases to ask the reader before an expensive reply: with a price, without a price, and the message for
+    "yes".
+    """
 
     priced: str
     unpriced: str
@@ -136,7 +138,7 @@ class Writer:
     is_confirmed: bool
 
     def worded(self, reply: RouteReply, passages: NumberedPassages, *, question: str, language: str) -> RouteReply:
-        """Return a comparison or a list for the model to word from the same passages."""
+        """Return a reply in which the model words a comparison or a list, from the passages the list cites."""
         part = ModelPart(
             heading="",
             place="",

@@ -168,7 +168,7 @@ def _outline_sections(contents: Contents) -> list[OutlineSection]:
 
 
 def _without_level(parts: list[OutlineSection], level: int) -> list[OutlineSection]:
-    """Return the sections above a level; each includes the omitted sections below."""
+    """Return the sections above a heading level, each with the text from lower-level sections."""
     sections: list[OutlineSection] = []
     for part in parts:
         if part.level < level:
