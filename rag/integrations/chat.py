@@ -1,4 +1,4 @@
-"""Functions shared by chat programs: finding the account, choosing the collection, and sentences."""
+"""Functions for chat programs: find the account, choose the collection, and shared sentences."""
 
 from __future__ import annotations
 
@@ -44,18 +44,19 @@ def account_in_chat(database: Database, tenant_id: str, email: str) -> Identity 
 
 
 def is_repeated(database: Database, tenant_id: str, program: str, *delivery: str) -> bool:
-    """Record a chat program's delivery, and return whether any process already had this delivery.
+    """Record a delivery from a chat program; return whether this delivery was recorded before, by any process.
 
-    Remembered for a day.
+    Deliveries are remembered for a day.
     """
     delivery_hash = hashlib.sha256("\n".join(delivery).encode()).digest()
     return not database.execute(tenant_id, "note_chat_delivery", program=program, delivery=delivery_hash)
 
 
 def choose_chat_collection(parts: Services, person: Identity, id_or_name: str | None, *, is_direct: bool) -> Collection:
-    """Choose the collection to search; in a channel, a collection open to the whole company.
+    """Choose the collection to search; outside direct messages, only collections open to the whole company.
 
-    Raises `NotFound`, and `NotAllowed` in a channel for a collection restricted to groups.
+    Raises `NotFound` for an unknown collection, and `NotAllowed` outside direct messages if the collection is
+    restricted to groups.
     """
     collection = choose_collection(parts, person, id_or_name)
     if is_direct or not collection.groups:

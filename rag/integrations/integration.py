@@ -1,4 +1,4 @@
-"""The value with which an integration is described to the product."""
+"""Describe an integration to the product in a single value."""
 
 from __future__ import annotations
 

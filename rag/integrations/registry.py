@@ -55,7 +55,7 @@ def routes() -> list[Route]:
 
 
 def routes_of(endpoints: Iterable[Endpoint]) -> list[Route]:
-    """Convert endpoints to routes, which import their module at the first request."""
+    """Convert endpoints to routes. A route imports the module with the first request."""
     from starlette.routing import Route  # only for the server
 
     from rag.api.routing import Later
@@ -73,22 +73,22 @@ def routes_of(endpoints: Iterable[Endpoint]) -> list[Route]:
 
 
 def routers() -> list[APIRouter]:
-    """Return the FastAPI routers with integrations' routes for our API."""
+    """Return the FastAPI routers which integrations add to our API."""
     return [integration.router() for integration in integrations() if integration.router is not None]
 
 
 def refusals() -> Mapping[str, Refusal]:
-    """Return the functions which format errors, by path prefix."""
+    """Return functions which write an error in the format other programs expect, by path prefix."""
     return {prefix: named(write) for integration in integrations() for prefix, write in integration.refusals.items()}
 
 
 def paths_for_other_sites() -> frozenset[str]:
-    """Return the open paths to which other sites' pages may post."""
+    """Return the paths open without sign-in which accept requests from other sites' pages."""
     return frozenset().union(*(integration.other_sites for integration in integrations()))
 
 
 def draw_outside(parts: Services, identity: Identity, collection: Collection) -> None:
-    """Draw who outside the company may ask a personal collection."""
+    """Let each integration draw who outside the company may ask a collection."""
     for integration in integrations():
         if integration.draw_outside is not None:
             integration.draw_outside(parts, identity, collection)
@@ -124,7 +124,7 @@ def check(settings: Settings) -> None:
 
 
 def source_makers(settings: Settings) -> dict[str, SourceMaker]:
-    """Return functions which make sources, by kind. Raises `SettingsError`."""
+    """Return the functions which build sources, by the source's kind. Raises `SettingsError`."""
     check(settings)
     return {
         source.kind: partial(_run_named, source.makes, settings)
@@ -134,7 +134,7 @@ def source_makers(settings: Settings) -> dict[str, SourceMaker]:
 
 
 def source_forms() -> dict[str, SourceForm]:
-    """Return the forms for sources by kind, in the order on the page."""
+    """Return the forms for adding sources, by the source's kind, in the page's order."""
     from rag.ui.source_forms import FOLDER  # Streamlit, only for pages
 
     forms = [
@@ -155,13 +155,13 @@ def single_sign_on(settings: Settings, database: Database) -> SingleSignOn | Non
 
 
 def automatic_backups(settings: Settings) -> AutomaticBackups | None:
-    """Return the automatic backups, or `None` without the integration. Raises `SettingsError`."""
+    """Return the automatic backups, or `None` if no integration offers backups. Raises `SettingsError`."""
     backups = (named(integration.backups)(settings) for integration in integrations() if integration.backups)
     return next(backups, None)
 
 
 def standbys(settings: Settings, database: Database) -> ReadServers:
-    """Connect to standbys; without any, all reads go to the primary."""
+    """Connect to the configured standbys; without standbys, the primary answers all reads."""
     from rag.storage.database import PrimaryAlone
 
     servers = (
@@ -198,14 +198,14 @@ async def serve_stdio(parts: Services, identity: Identity) -> None:
 
 
 async def finish(seconds: float) -> None:
-    """Let integrations send their last messages, each for up to this many seconds."""
+    """Let integrations send pending messages, each for at most `seconds`."""
     for integration in integrations():
         if integration.finish is not None:
             await integration.finish(seconds)
 
 
 def public_methods() -> Mapping[str, frozenset[str]]:
-    """Return the open paths with their methods, for the guard."""
+    """Return the paths open without sign-in, each with the allowed HTTP methods, for the guard."""
     return {
         # A route for GET also answers HEAD.
         route.path: frozenset(route.methods) | ({"HEAD"} if "GET" in route.methods else frozenset())

@@ -42,10 +42,10 @@ HOST = re.compile(r"[\w.-]+|[0-9a-f:.]+")
 
 
 class CheckedTransport(httpx.BaseTransport):
-    """An httpx transport which refuses private networks, except for configured hosts, and requires https elsewhere.
+    """An httpx transport for addresses typed by people: only https to public networks.
 
-    Each request is checked, including redirects, and responses are limited (`rag.providers.bounds`). Raises
-    `InvalidInput`.
+    Hosts in `own_hosts` may be in a private network. Each request is checked, including redirects, and responses are
+    limited (`rag.providers.bounds`). Raises `InvalidInput`.
     """
 
     def __init__(
@@ -135,7 +135,9 @@ def require_https(url: httpx.URL, own_hosts: frozenset[str]) -> None:
 
 
 def fields_of(source_settings: Mapping[str, Any], *names: str, longest: int = LONGEST_FIELD) -> dict[str, str]:
-    """Return these settings as text. Raises `InvalidInput` for long or several lines."""
+    """Return the named settings, each a text on a single line. Raises `InvalidInput` for long texts and
+    several lines.
+    """
     values = {name: str(source_settings.get(name) or "").strip() for name in names}
     if any(len(value) > longest or not value.isprintable() for value in values.values()):
         raise InvalidInput(f"Each field takes one line of at most {longest} characters.")
@@ -156,7 +158,9 @@ def own_errors(service: str) -> Iterator[None]:
 
 
 def require_success(answer: httpx.Response, service: str, *, rejected: str, forbidden: str, missing: str) -> None:
-    """Raise the error for a response's status, with the source's sentences."""
+    """Raise the error for a response with status 400 or more; the last arguments are the messages for 401,
+    403 and 404.
+    """
     status = answer.status_code
     if status < 400:
         return
@@ -200,7 +204,7 @@ def send_patiently(
 
 
 def require_size(size: int, limits: ExtractionLimits) -> None:
-    """Raise `DocumentError` if a size is above the limit."""
+    """Raise `DocumentError` if a file's size in bytes is above the limit."""
     if size > limits.maximum_bytes:
         raise DocumentError(f"This file is larger than the limit of {limits.maximum_bytes / 2**20:,.0f} MB.")
 
@@ -217,7 +221,7 @@ def read_within(answer: httpx.Response, limits: ExtractionLimits) -> bytes:
 
 
 def _read(answer: httpx.Response) -> bytes:
-    """Read a response with a list. Raises `ProviderAnswerInvalid` above the limit."""
+    """Read a JSON response. Raises `ProviderAnswerInvalid` above `MOST_JSON_BYTES`."""
     parts, size = [], 0
     for part in answer.iter_bytes():
         size += len(part)

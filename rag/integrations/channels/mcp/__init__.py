@@ -1,6 +1,6 @@
-"""Serve AI assistants with the Model Context Protocol:
+"""Serve AI assistants with the Model Context Protocol.
 
-`server` has the tools, `oauth` connects an assistant to a person.
+`server` has the tools, and `oauth` lets a person connect an assistant.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def warm_up() -> None:
 
 
 async def serve_stdio(parts: Services, identity: Identity) -> None:
-    """Serve an assistant on this machine over standard input and output."""
+    """Serve an assistant running on this machine over standard input and output."""
     from rag.integrations.channels.mcp import server  # the `mcp` package
 
     await server.serve_stdio(parts, identity)

@@ -285,7 +285,7 @@ def _message(text: str, *, status: int) -> Response:
 
 
 def _onward(address: str, program: str) -> Response:
-    """Respond with a page which leads back to the program, because our forms must not redirect to other sites."""
+    """Return a page with a link back to `program`, because our forms must not redirect to other sites."""
     html = page_of("onward", title=_(TITLE), address=address, program=program)
     return HTMLResponse(html, 200, {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"})
 

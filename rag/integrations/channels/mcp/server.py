@@ -459,7 +459,7 @@ def _wait_for(live: LiveAnswer) -> None:
 
 @contextmanager
 def _as_protocol_errors() -> Iterator[None]:
-    """Convert `RagError`s inside the `with` block to protocol errors with the same sentence."""
+    """Convert each `RagError` from the `with` block to a protocol error with the same message."""
     try:
         yield
     except RagError as exc:

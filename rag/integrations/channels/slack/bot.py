@@ -151,10 +151,9 @@ class SlackBot:
         return live, str(placeholder["ts"])
 
     def _person(self, client: WebClient, user: str, team: str) -> Identity:
-        """Return the account with a Slack user's e-mail address.
+        """Return the account with a Slack user's confirmed e-mail address.
 
-        Raises `NotAllowed` without an account, and for guests and users from other workspaces, whose address no
-        administrator here has confirmed.
+        Raises `NotAllowed` without this account, and for bots, guests and users from other workspaces.
         """
         try:
             slack_user: dict[str, Any] = client.users_info(user=user)["user"]

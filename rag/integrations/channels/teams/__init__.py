@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def draw(parts: Services, identity: Identity, collections: Sequence[Collection]) -> None:
-    """Draw the section on the page Other programs."""
+    """Draw the section for Microsoft Teams on the page Other programs."""
     from rag.integrations.channels.teams.section import draw_teams  # Pillow, only for administrators
 
     draw_teams(parts, identity, collections)
 
 
 async def finish(seconds: float) -> None:
-    """Wait up to this many seconds until all answers have been sent."""
+    """Wait until all answers have been sent, at most `seconds`."""
     from rag.integrations.channels.teams import route
 
     await route.finish(seconds)

@@ -114,7 +114,7 @@ class TeamsBots:
             raise NotFound
 
     def remove(self, identity: Identity) -> str:
-        """Remove the bot and its secret; return a value for `put_back`. Raises `NotAllowed`, `NotFound`."""
+        """Remove the bot and the secret; return a value for `put_back`. Raises `NotAllowed`, `NotFound`."""
         require_admin(identity)
         removed = self._database.fetch_value(identity, "remove_teams_bot")
         if removed is None:

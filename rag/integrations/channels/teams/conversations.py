@@ -314,7 +314,7 @@ class TeamsConversations:
         return str(result["access_token"])
 
     async def finish(self, seconds: float) -> None:
-        """Wait up to this many seconds until all answers have been sent."""
+        """Wait until all answers have been sent, at most `seconds`."""
         if self._at_work:
             await asyncio.wait(set(self._at_work), timeout=seconds)
 
@@ -363,14 +363,14 @@ async def _wait(live: LiveAnswer) -> None:
 
 
 def _thread(message: IncomingMessage, person: Identity) -> dict[str, Any]:
-    """Return the key for the thread: in a channel, the place includes the thread's first message."""
+    """Return the columns which identify a thread: program, channel, hash and account. A reply has the thread's hash."""
     channel, _separator, _root = message.place.partition(";")
     thread = hashlib.sha256(message.place.encode()).hexdigest()
     return {"program": PROGRAM, "channel": channel[:200], "thread": thread, "account_id": person.account_id}
 
 
 def _is_own(bot: TeamsBot, member: Any) -> bool:
-    """Whether a member belongs to the company and is not a guest."""
+    """Whether a member belongs to the bot's company and is not a guest."""
     name = str(member.user_principal_name or "")
     is_guest = str(member.user_role or "").lower() in ("guest", "anonymous") or "#EXT#" in name.upper()
     return str(member.tenant_id or "").lower() in bot.directories and not is_guest

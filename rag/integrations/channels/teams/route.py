@@ -39,7 +39,7 @@ def _conversations(parts: Services) -> TeamsConversations:
 
 
 async def finish(seconds: float) -> None:
-    """Wait up to this many seconds until all answers have been sent."""
+    """Wait until all answers have been sent, at most `seconds`."""
     for _parts, conversations in _current:
         await conversations.finish(seconds)
 

@@ -26,7 +26,7 @@ def router() -> APIRouter:
 
 
 def draw(parts: Services, identity: Identity, collections: Sequence[Collection]) -> None:
-    """Draw the section on the page Other programs."""
+    """Draw the section for webhooks on the page Other programs."""
     from rag.integrations.channels.webhooks.section import draw_webhooks  # pandas, only for administrators
     from rag.integrations.channels.webhooks.webhooks import webhooks_of
 

@@ -156,7 +156,7 @@ class Webhooks:
         return webhook
 
     def remove(self, identity: Identity, webhook_id: UUID) -> str:
-        """Remove an address and its deliveries; return a value for `put_back`. Raises `NotAllowed`, `NotFound`."""
+        """Remove an address with all deliveries; return a value for `put_back`. Raises `NotAllowed`, `NotFound`."""
         require_admin(identity)
         removed = self._database.fetch_value(identity, "remove_webhook", webhook_id=webhook_id)
         if removed is None:
@@ -235,7 +235,7 @@ class Webhooks:
         return wait
 
     def _send(self, row: Mapping[str, Any]) -> tuple[int | None, str]:
-        """Send an event. Return the response's status, `None` without a response, and a sentence about the result."""
+        """Send an event. Return the response's status (`None` without a response) and a sentence about the result."""
         # Commands send nothing and do without these packages.
         import httpx
         from standardwebhooks import Webhook as Signer
@@ -326,7 +326,7 @@ class Webhooks:
 
 
 def _is_number(host: str) -> bool:
-    """Whether a host is an IP address, also in the unusual forms accepted by resolvers."""
+    """Whether a host is an IP address, also in forms which some resolvers accept: `0x7f000001`, `127.1`."""
     try:
         ipaddress.ip_address(host)
     except ValueError:

@@ -27,7 +27,7 @@ def router() -> APIRouter:
 
 
 def draw(parts: Services, identity: Identity, collections: Sequence[Collection]) -> None:
-    """Draw the section on the page Other programs."""
+    """Draw the section for widgets on the page Other programs."""
     from rag.integrations.channels.widget.section import draw_widgets  # pandas, only for administrators
     from rag.integrations.channels.widget.widgets import widgets_of
     from rag.ui.frame import reader_address
@@ -36,7 +36,7 @@ def draw(parts: Services, identity: Identity, collections: Sequence[Collection])
 
 
 def draw_outside(parts: Services, identity: Identity, collection: Collection) -> None:
-    """Draw which sites and public pages can ask a collection."""
+    """Draw which sites and public pages let visitors ask a collection."""
     from rag.integrations.channels.widget import section
     from rag.integrations.channels.widget.widgets import widgets_of
 

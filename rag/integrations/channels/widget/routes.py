@@ -271,9 +271,9 @@ def _begin(widget: Widget, body: QuestionBody, address: str, languages: list[str
 
 
 async def _caller(request: Request) -> tuple[Widget, dict[str, str]]:
-    """Return the widget with the request's key, and the CORS headers for its sites.
+    """Return the widget for the key in the request, and the CORS headers for the requesting site.
 
-    Raises `NotFound` for an unknown key, `NotAllowed` for unlisted sites.
+    Raises `NotFound` for an unknown key, and `NotAllowed` for a site missing in the widget's list.
     """
     widget = await to_thread.run_sync(widgets_of(services().database).find, request.query_params.get("key", ""))
     origin = request.headers.get("origin", "").lower()

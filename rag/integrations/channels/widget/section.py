@@ -142,7 +142,7 @@ def _ask_to_remove(widgets: Widgets, identity: Identity, widget: Widget) -> None
 
 
 def draw_outside(widgets: Sequence[Widget]) -> None:
-    """Draw the sites and public pages which can ask, with a link to the settings."""
+    """Draw which sites and public pages let visitors ask a collection, with a link to the settings."""
     on = [widget for widget in widgets if widget.is_active]
     sites = sorted({site for widget in on for site in widget.sites})
     pages = sum(widget.has_page for widget in on)

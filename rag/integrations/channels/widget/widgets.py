@@ -73,7 +73,7 @@ class Widget:
 
     @property
     def identity(self) -> Identity:
-        """Return the visitors' identity, without account and group."""
+        """Return the identity for visitors, which has neither account nor group."""
         return Identity(
             account_id=self.api_key_id,
             tenant_id=self.tenant_id,
@@ -84,7 +84,7 @@ class Widget:
 
 
 def _sites(sites: builtins.list[str]) -> builtins.list[str]:
-    """Normalise sites to origins in the form browsers send. Raises `InvalidInput` for other text."""
+    """Write sites in the form browsers send, `https://intranet.example.com`. Raises `InvalidInput` for other text."""
     origins = list(dict.fromkeys(site.rstrip("/").lower() for site in " ".join(sites).split()))
     if len(origins) > MOST_SITES:
         raise InvalidInput(f"A widget has at most {MOST_SITES} sites.")
@@ -270,5 +270,7 @@ class Widgets:
 
 @lru_cache(maxsize=8)
 def widgets_of(database: Database) -> Widgets:
-    """Return the `Widgets` for a database; repeated calls return the same object, which counts questions."""
+    """Return the database's `Widgets`, always the same object, because this object counts questions per network
+    address.
+    """
     return Widgets(database)

@@ -100,7 +100,9 @@ class OpenIdProvider:
         return from_elsewhere(account, origin)
 
     def signed_out(self, logout_token: str) -> list[str]:
-        """Return the `origin_hash` for the person or session in a logout token. Raises `AccessError`."""
+        """Return the `origin_hash` values to sign out for a logout token: a session or a person. Raises
+        `AccessError`.
+        """
         try:
             decoded = self._decode(logout_token)
         except JoseError as exc:
@@ -171,7 +173,9 @@ class OpenIdProvider:
         return dict(decoded.claims)
 
     def _with_details(self, claims: dict[str, Any], token: Mapping[str, Any]) -> dict[str, Any]:
-        """Add claims from the userinfo endpoint if the token lacks them, like address and groups from Okta."""
+        """Add claims from the userinfo endpoint if the token lacks them, for example e-mail address and groups from
+        Okta.
+        """
         has_groups = not self._mappings.roles or self._mappings.groups(claims) is not None
         if ("email" in claims and has_groups) or "userinfo_endpoint" not in self._discovery():
             return claims
@@ -246,10 +250,11 @@ class OpenIdProvider:
 
 
 def _proved_at(claims: Mapping[str, Any], attempt: SignInAttempt) -> float | None:
-    """Return when the person authenticated at the provider, in seconds since 1970; `None` for just now, 0 if unknown.
+    """Return when the person proved who they are at the provider, in seconds since 1970.
 
-    Many providers let in people already signed in, without asking again. Without a time from the provider, the sign-in
-    counts as recent only if we asked for a new one. Raises `AccessError` if we did and the provider did not ask.
+    Returns `None` for just now, if we asked the provider to check again. Otherwise this is `auth_time` from the claims,
+    or 0 if missing: many providers let people in who signed in days ago. Raises `AccessError` if we asked and
+    `auth_time` is older than our request.
     """
     auth_time = claims.get("auth_time")
     if not isinstance(auth_time, int | float) or isinstance(auth_time, bool):
@@ -336,7 +341,9 @@ class Mappings:
         )
 
     def groups(self, claims: Mapping[str, Any]) -> Any:
-        """Return the groups in the claims, or `None`. A dot in the claim's name leads to a nested claim."""
+        """Return the groups in the claims, or `None`. Dots in the claim's name lead to nested claims:
+        `realm_access.roles`.
+        """
         if self.groups_claim in claims:
             return claims[self.groups_claim]
         value: Any = claims
@@ -345,7 +352,11 @@ class Mappings:
         return value
 
     def _role(self, claims: Mapping[str, Any]) -> Role | None:
-        """Return the highest role mapped to the groups; `None` keeps the account's role, if no mapping exists."""
+        """Return the highest role mapped to the person's groups, else the default role.
+
+        Returns `None` if no mapping is configured: the account then keeps the stored role. Raises `AccessError` without
+        any role.
+        """
         groups = self.groups(claims)
         if self.roles and groups is None and _has_too_many_groups(claims, self.groups_claim):
             raise AccessError(TOO_MANY_GROUPS)
@@ -359,7 +370,9 @@ class Mappings:
 
 
 def _has_too_many_groups(claims: Mapping[str, Any], groups_claim: str) -> bool:
-    """Whether Entra ID left out the groups, which it does above 200, giving only an address to fetch them."""
+    """Whether Entra ID left out the groups, because a person has over 200. Only an address to fetch them is
+    given then.
+    """
     elsewhere = claims.get("_claim_names")
     return bool(claims.get("hasgroups")) or (isinstance(elsewhere, Mapping) and groups_claim in elsewhere)
 

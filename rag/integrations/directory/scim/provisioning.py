@@ -261,7 +261,7 @@ class Provisioning:
         return groups[0]
 
     def _write_members(self, connection: Connection, name: str, group: DirectoryGroup) -> list[str]:
-        """Set a group's members; return the ids of sessions whose person changed groups."""
+        """Set a group's members; return the session ids for people who changed groups. Raises `InvalidInput`."""
         try:
             members = list({UUID(member) for member, _name in group.members})
         except ValueError as exc:
@@ -279,7 +279,7 @@ class Provisioning:
         return [row[0] for row in rows]
 
     def _tell(self, session_ids: list[str], *, is_over: bool) -> None:
-        """Reload sessions, or end them, after the commit."""
+        """Make the sessions reload their identity or, if `is_over`, end. Called after the commit."""
         (self._sessions.forget if is_over else self._sessions.refresh)(session_ids)
 
 
@@ -296,7 +296,7 @@ def _group_name(text: str) -> str:
 
 
 def _require_no_rights(person: DirectoryPerson) -> None:
-    """Raise `NotAllowed` for managers and administrators: a new address would give their rights to its owner."""
+    """Raise `NotAllowed` for managers and administrators: the new address's owner would get their rights."""
     if person.role != Role.EMPLOYEE:
         raise NotAllowed(PRIVILEGED_ADDRESS)
 

@@ -226,7 +226,9 @@ class People:
         return _json(content, status=201, headers={"Location": str(created.meta.location)})
 
     def replace(self, resource_id: str, body: Body) -> Response:
-        """Replace all attributes, removing missing attributes; a person without `active` stays active."""
+        """Replace all attributes; attributes missing in the body are removed. Without `active`, a person
+        stays active.
+        """
         resource = self.model.model_validate(
             _convert_booleans(body), scim_ctx=Context.RESOURCE_REPLACEMENT_REQUEST, scim_policy=POLICY
         )
@@ -373,7 +375,7 @@ def _group_from(resource: Any) -> DirectoryGroup:
 
 
 def _convert_booleans(body: Body) -> Body:
-    """Convert "true" and "false" in `active` to booleans, because Microsoft Entra sends them as text."""
+    """Convert the texts "true" and "false" in `active` to booleans, because Microsoft Entra sends texts."""
 
     def read(name: str, value: Any) -> Any:
         if isinstance(value, dict):
@@ -417,7 +419,7 @@ def _number(parameters: Any, name: str, otherwise: int) -> int:
 
 
 def _read_attributes(parameters: Any, model: Any) -> ResponseParameters[Any]:
-    """Read which attributes to return from a query or a search body."""
+    """Read the attribute names to return or leave out, from a query or a search body."""
     named = {name: parameters.get(name) for name in ("attributes", "excludedAttributes") if parameters.get(name)}
     return ResponseParameters[model].model_validate(named)
 

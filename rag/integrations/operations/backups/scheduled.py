@@ -70,7 +70,7 @@ class BackupRun:
 
 
 class Place(Protocol):
-    """A storage for backups."""
+    """A place to store backups: a folder or a bucket."""
 
     def list(self) -> list[tuple[str, int]]:
         """Return the stored files' names with their sizes in bytes."""
@@ -118,10 +118,10 @@ class FolderPlace:
 
 
 class S3Place:
-    """A bucket in S3-compatible storage, or a prefix in it."""
+    """S3-compatible storage for backups: a bucket, or a prefix within a bucket."""
 
     def __init__(self, address: str, settings: Settings) -> None:
-        """`address` is like s3://bucket/prefix. Raises `SettingsError` for other text."""
+        """`address` has the form s3://bucket/prefix. Raises `SettingsError` for other text."""
         endpoint = settings.variable("AWS_ENDPOINT_URL")
         parts, server = urlsplit(address), urlsplit(endpoint)
         if not parts.netloc or server.scheme not in ("http", "https") or not server.netloc:
@@ -213,18 +213,20 @@ class ScheduledBackups:
         return sorted(backups, reverse=True)
 
     def last(self) -> tuple[BackupRun | None, BackupRun | None]:
-        """Return the results of the last backup and the last trial, each `None` if missing."""
+        """Return the results from the last backup and the last trial restore; `None` if there was no run."""
         runs = self._read()
         return runs.get("backup"), runs.get("trial")
 
     def ages(self) -> dict[str, float]:
-        """Return the seconds since the last successful backup and trial, by kind; infinity if there was none."""
+        """Return the seconds since the last success, under the keys `backup` and `trial`; infinity without
+        a success.
+        """
         runs, now = self._read(), self._clock()
         worked = {kind: runs.get(f"{kind}_that_worked") for kind in ("backup", "trial")}
         return {kind: (now - run.at).total_seconds() if run else math.inf for kind, run in worked.items()}
 
     def run_due(self) -> None:
-        """Make a backup if due, and a trial if due. Failures are stored, logged and retried later."""
+        """Make a backup if due, and a trial restore if due. Failures are stored, logged and retried later."""
         if not self.is_on or not self._busy.acquire(blocking=False):
             return
         try:
@@ -245,11 +247,13 @@ class ScheduledBackups:
         return self._now("backup", self._back_up)
 
     def try_newest(self) -> BackupRun:
-        """Restore the newest backup to a temporary folder, as a trial. Raises `SettingsError` on failure."""
+        """Restore the newest backup to a temporary folder, to prove the restore works. Raises `SettingsError` on
+        failure.
+        """
         return self._now("trial", self._try)
 
     def shared_erasures(self) -> Sequence[Erasure]:
-        """Return the erasures stored beside the backups. Raises `SettingsError` if they cannot be read."""
+        """Return the register of erased data stored beside the backups. Raises `SettingsError` if unreadable."""
         if not self.is_on:
             return []
         place = self._place()
@@ -261,7 +265,7 @@ class ScheduledBackups:
             return read_register(path)
 
     def share_erasures(self) -> None:
-        """Merge the data folder's erasures into those stored beside the backups."""
+        """Merge the register of erased data from the data folder into the register stored beside the backups."""
         if not self.is_on:
             return
         erasures = [*self.shared_erasures(), *read_register(self._settings.data_dir / REGISTER)]
@@ -273,7 +277,7 @@ class ScheduledBackups:
             self._place().store(path, SHARED_REGISTER)
 
     def trouble(self) -> str:
-        """Return a sentence for operators about a problem, or ""."""
+        """Return sentences for operators about problems with backups and trial restores; "" without problems."""
         backup, trial = self.last()
         if backup is None:
             return "None was made yet. The first is made a minute after the application starts."

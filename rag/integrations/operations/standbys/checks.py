@@ -9,7 +9,7 @@ from rag.services import Services
 
 
 def standby_checks(parts: Services) -> list[Check]:
-    """Check which standbys respond, and give the reason for each excluded standby."""
+    """Return a check per standby: the lag, or why searches do not use the standby."""
     standbys = parts.database.standbys
     if not isinstance(standbys, Standbys):
         return []

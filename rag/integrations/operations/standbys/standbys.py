@@ -52,7 +52,7 @@ class LogPosition:
 
 @dataclass
 class Standby:
-    """A standby server with its connection pool and measured lag."""
+    """A standby server with connection pool and measured lag."""
 
     #: Host and port, for `doctor` and the metrics.
     name: str
@@ -69,7 +69,7 @@ class Standby:
         return not self.trouble and self.database.availability.is_ready
 
     def note(self, outcome: ReadOutcome) -> None:
-        """Count a read by outcome."""
+        """Count a read, by whether the standby or the primary answered."""
         self.reads += outcome == "read"
         self.behind += outcome == "behind"
         reads.labels("standby" if outcome == "read" else "primary").inc()
@@ -109,7 +109,7 @@ class Standbys:
             return usable[self._next % len(usable)]
 
     def look(self) -> None:
-        """Measure each standby's lag, and exclude standbys which lag or do not respond."""
+        """Measure each standby's lag; stop using standbys which are too far behind or do not respond."""
         try:
             primary_position = log_position(self._primary).position
         except DatabaseUnavailable:
@@ -159,15 +159,15 @@ def connect(primary: Database, addresses: Sequence[str]) -> Standbys:
 
 
 def read_addresses(text: str) -> list[str]:
-    """Split a list of addresses separated by spaces, lines or commas.
+    """Split a list of database addresses at spaces, lines, or commas before `postgres`.
 
-    Commas between an address's hosts are kept, because `postgres` does not follow them.
+    Other commas stay, because they separate the hosts within an address.
     """
     return [part for part in text.replace(",postgres", " postgres").split() if part]
 
 
 def log_position(database: Database) -> LogPosition:
-    """Return a server's write-ahead log position. Raises `DatabaseUnavailable`."""
+    """Return the server's current position in the write-ahead log. Raises `DatabaseUnavailable`."""
     position = database.fetch_one(None, "log_position", LogPosition)
     assert position is not None  # noqa: S101
     return position

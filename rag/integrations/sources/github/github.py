@@ -48,7 +48,7 @@ REPOSITORY = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Repository:
-    """A repository in GitHub's list. It is read again when `updated_at` changes."""
+    """A repository in GitHub's list. Contents are read again when `updated_at` changes."""
 
     name: str
     full_name: str
@@ -60,7 +60,7 @@ class Repository:
     url: str
 
     def front(self) -> str:
-        """Return the details put before every chunk, with source 001's names and order."""
+        """Return the lines put before every chunk: repository, description, language, stars, topics and update."""
         lines = {
             "Repository": self.name,
             "Description": " ".join(self.description.split()),
@@ -254,7 +254,7 @@ class GitHubSource:
             )
 
     def expected(self) -> int:
-        """Return 0: the number is unknown, because forks are left out."""
+        """Return 0 for unknown: GitHub's count includes forks, which are left out."""
         return 0
 
     def _content(self, repository: Repository) -> SourceContent:

@@ -170,7 +170,9 @@ class GoogleDriveSource(SharedFolderSource):
     # Listing
 
     def _entries(self) -> dict[str, dict[str, Any]]:
-        """Return all files and folders in the followed folder by id, using only changes if possible."""
+        """Return all files and folders below the followed folder by id. After the first sync, only changes are
+        requested.
+        """
         query = {**ALL_DRIVES, "fields": "id,mimeType,driveId"}
         folder = self._api.get(f"/files/{quote(self._folder.id)}", query)
         if folder.get("mimeType") != FOLDER:
@@ -287,7 +289,9 @@ class GoogleDriveSource(SharedFolderSource):
         return self._readers_of(self._folder.id)
 
     def _readers_of(self, key: str) -> Readers:
-        """Return which groups may read a file or folder, with any role."""
+        """Return the groups which may read a file or folder, in any role; `EVERYBODY` if shared with a domain or
+        anyone.
+        """
         query = {
             "supportsAllDrives": "true",
             "pageSize": "100",
@@ -311,7 +315,7 @@ class GoogleDriveSource(SharedFolderSource):
 
 
 class _ListAgain(Exception):
-    """The changes are not enough; the folder must be listed again."""
+    """The list with changes is incomplete: the folder must be listed again."""
 
 
 def _credentials(folder: DriveFolder) -> Any:

@@ -85,7 +85,9 @@ class GoogleSignIn:
         return bool(self._settings.variable("RAG_GOOGLE_CLIENT_ID"))
 
     def address_for(self, attempt: DriveAttempt) -> str:
-        """Return Google's address for the redirect. It always asks for consent, else Google sends no refresh token."""
+        """Return Google's address for the redirect. Google always asks for consent, or the response would lack the
+        refresh token.
+        """
         with self._client(attempt) as client:
             address, _state = client.create_authorization_url(
                 self._settings.variable("RAG_GOOGLE_LOGIN_URL"),
@@ -135,7 +137,7 @@ class GoogleSignIn:
         return DriveAttempt(**fields)
 
     def account(self, sealed: str, identity: Identity) -> DriveAccount | None:
-        """Decrypt an account from `seal`; `None` if missing, over an hour old or for a different person."""
+        """Decrypt an account from `seal`; `None` if missing, over an hour old, or sealed for a different person."""
         fields = self._open(sealed, identity, DriveAccount.__name__, ACCOUNT_SECONDS)
         return DriveAccount(**fields) if fields is not None else None
 

@@ -198,7 +198,10 @@ def _own_errors() -> Iterator[None]:
 
 @contextmanager
 def _at_public_address(connection: HTTPConnection) -> Iterator[None]:
-    """Replace the connection's host by its checked IP address. Raises `InvalidInput` for a private address."""
+    """Connect to the host's IP address after checking it: the name cannot lead to a different address later.
+
+    Raises `InvalidInput` for a private address.
+    """
     name = connection.host
     try:
         addresses = [ip_address(text.partition("%")[0]) for text in resolve(name)]
@@ -281,9 +284,9 @@ class _PublicSecurePool(HTTPSConnectionPool):
 
 
 class _Connections(urllib3.PoolManager):
-    """A connection pool which limits responses other than files, in number and in unpacked size.
+    """A connection pool which limits responses in number and in unpacked size, except for files.
 
-    The client reads these responses completely, and requests pages until a list ends.
+    The S3 client reads all other responses completely, and requests pages until a list ends.
     """
 
     def __init__(self, *, is_own: bool) -> None:

@@ -1,7 +1,7 @@
 """Read a document library in SharePoint, or a person's OneDrive, through Microsoft Graph.
 
-The first delta query lists everything, later queries only changes; the list is stored as the state. If configured,
-readers become groups.
+The first delta query lists everything, later queries only changes; the list is stored in the source's state. If
+configured, the groups which may read a file in SharePoint may read the document here.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Library:
 
 @dataclass(frozen=True, kw_only=True)
 class MicrosoftCloud:
-    """The addresses of Microsoft's worldwide or a national cloud. `own_hosts` may be in a private network."""
+    """The addresses for Microsoft's worldwide cloud or a national cloud. `own_hosts` may be in a private network."""
 
     graph_url: str = GRAPH
     login_url: str = LOGIN
@@ -236,7 +236,9 @@ class SharePointSource(SharedFolderSource):
             yield from self._permissions([str(file["id"]) for file in files[first : first + BATCH]])
 
     def _permissions(self, ids: Sequence[str]) -> list[Readers]:
-        """Return who may read each of up to twenty entries, in a single request."""
+        """Return the readers for each entry, at most twenty entries in a single request. Raises
+        `ProviderUnavailable`.
+        """
         requests = [
             {"id": str(number), "method": "GET", "url": f"/drives/{self._drive}/items/{quote(item)}/permissions"}
             for number, item in enumerate(ids)
@@ -309,7 +311,7 @@ def _shorten(entry: Mapping[str, Any]) -> dict[str, Any]:
 def _files_below(
     entries: Mapping[str, Mapping[str, Any]], start: str
 ) -> Iterator[tuple[PurePosixPath, Mapping[str, Any]]]:
-    """Yield the files below a folder with their paths, which follow from each entry's parent."""
+    """Yield the files below a folder, each with the path built from the parents' names."""
     for entry in entries.values():
         if "tag" not in entry:
             continue
@@ -323,7 +325,7 @@ def _files_below(
 
 
 def _readers(permissions: Sequence[Mapping[str, Any]]) -> Readers:
-    """Return which groups have a permission, with any role."""
+    """Return the groups named in permissions, in any role."""
     names: set[str] = set()
     for permission in permissions:
         link = permission.get("link") or {}

@@ -35,7 +35,7 @@ def add_parsers(commands: Commands) -> None:
 
 
 def run_import(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Plan an import, show the cost, ask, and process. Returns 0 if everything in the files is in the collection."""
+    """Plan an import, show the cost, ask, and process. Returns the exit status: 0 if the collection has all records."""
     from rag.integrations.sources.vectors.imports import VectorImport
     from rag.services import services
 

@@ -41,7 +41,7 @@ LONGEST_ID = 512
 
 @dataclass(frozen=True)
 class SkippedRecord:
-    """A record left out, and why. `line` counts lines from 1, or records if the file has a single JSON value."""
+    """A record left out, with the reason. `line` counts lines from 1; records, if the file is a single JSON value."""
 
     file: str
     line: int
@@ -58,7 +58,7 @@ class Export:
 
 
 class _Unusable(Exception):
-    """A record cannot be used; the text is the reason."""
+    """The reason why a record cannot be used."""
 
 
 def read_export(path: Path) -> Export:
@@ -83,7 +83,7 @@ def read_export(path: Path) -> Export:
 
 
 def _number_records(path: Path) -> Iterator[tuple[int, str, Any]]:
-    """Yield each record with the number and unit; an `_Unusable` in place of invalid JSON."""
+    """Yield pairs: a number with the unit, line or record, and the parsed JSON, or `_Unusable` for invalid JSON."""
     with path.open("rb") as file:
         first = next((line for line in file if line.strip()), b"")
     value = _parse(first)
@@ -188,7 +188,7 @@ class ExportedDocument:
 
     @property
     def file_name(self) -> str:
-        """Return a file name which differs from the source's, because the original may be uploaded as well."""
+        """The source's name with `.jsonl`: the original file may be uploaded too."""
         return f"{self.source}.jsonl"
 
     def to_bytes(self) -> bytes:
@@ -197,7 +197,9 @@ class ExportedDocument:
 
 
 def documents_from(records: Iterable[Record], *, name: str) -> list[ExportedDocument]:
-    """Group records by source, in the export's order. Records without a source become the document `name`."""
+    """Group records by namespace and source, in the export's order. A record without a source belongs to the document
+    `name`.
+    """
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         groups.setdefault((record.namespace, text_of(record.fields, SOURCE_KEYS) or name), []).append(record)
@@ -205,13 +207,13 @@ def documents_from(records: Iterable[Record], *, name: str) -> list[ExportedDocu
 
 
 def joined(before: ExportedDocument, after: ExportedDocument) -> ExportedDocument:
-    """Merge two lists of records for a document; for the same id, `after` wins."""
+    """Merge two exports' records for a document; if both have an id, the record in `after` wins."""
     records = {record.id: record for record in (*before.records, *after.records)}
     return _document(after.records[0].namespace, after.source, list(records.values()))
 
 
 def passages_from_bytes(content: bytes, *, key: str) -> ExportedDocument:
-    """Read a document written by `to_bytes`."""
+    """Read a document from bytes written by `to_bytes`."""
     namespace, source = json.loads(key)
     return _document(namespace, source, records_from_bytes(content))
 

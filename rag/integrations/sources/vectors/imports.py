@@ -34,7 +34,7 @@ KIND = "vectors"
 
 @dataclass(frozen=True, kw_only=True)
 class ImportPlan:
-    """The plan for an import. `cost` is in US dollars, `None` if no price is known."""
+    """An import's plan. `cost` is in US dollars, or `None` if no price is known."""
 
     documents: tuple[ExportedDocument, ...]
     #: Stored by an unfinished import.
@@ -100,12 +100,12 @@ class VectorImport:
         )
 
     def store(self, passages: ExportedDocument) -> SyncReport:
-        """Store a new document or version for processing, and report the outcome."""
+        """Store a new document or a new version for processing; return what was done."""
         known_item = self._keeper.known_items(passages.key).get(passages.key)
         return self._keeper.follow(_item(passages), known_item, SyncReport())
 
     def _latest(self, known_items: Mapping[str, KnownItem]) -> dict[str, Document]:
-        """Return each imported document's latest version, by key."""
+        """Return the latest version for each imported document, by the document's key."""
         keys = {item.original_id: key for key, item in known_items.items() if item.has_document and not item.is_deleted}
         latest: dict[str, Document] = {}
         documents = find_documents(self._database, self._collection.tenant_id, self._collection.id)

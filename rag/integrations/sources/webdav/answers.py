@@ -14,7 +14,7 @@ EMPTY_LIST = b'<d:multistatus xmlns:d="DAV:"><d:response><d:href>/</d:href></d:r
 
 
 def read_webdav_list(content: bytes, *, base: str, folder: str) -> ServerAnswer:
-    """Return the entries in a folder list: paths below `base`, kinds, ETags, sizes and modification times."""
+    """Parse a folder list. Each entry has the path below `base`, a kind, an ETag, a size and the modification time."""
     listed = MultiStatusResponse(content.decode("utf-8", "replace"))
     responses = dict(listed.responses)
     own_response = responses.pop(join_url(URL(base), folder).path, None)
@@ -37,7 +37,7 @@ def read_webdav_list(content: bytes, *, base: str, folder: str) -> ServerAnswer:
 
 
 def load_libraries() -> None:
-    """Load everything which the libraries would otherwise load later, because the sandbox cannot open files."""
+    """Parse an empty list, to load all libraries before the sandbox forbids opening files."""
     read_webdav_list(EMPTY_LIST, base="https://example.com/", folder="")
 
 

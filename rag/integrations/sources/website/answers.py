@@ -35,9 +35,9 @@ MOST_ENTRIES = 50_000
 
 
 def read_web_page(content: bytes, *, address: str, charset: str) -> ServerAnswer:
-    """Return a page's properties, links and canonical address, with absolute addresses, and the main text in HTML.
+    """Return a page's properties and links, with absolute addresses, and the main text in HTML.
 
-    `is_empty` means: no markup at all.
+    `is_empty` tells whether the page has no markup at all.
     """
     try:
         source = content.decode(charset) if charset else decode(content)[0]
@@ -84,7 +84,7 @@ def _body_of(main: str) -> str:
 
 
 def read_sitemap(content: bytes) -> ServerAnswer:
-    """Return a sitemap's addresses with their dates, and whether they are further sitemaps (sitemaps.org)."""
+    """Return a sitemap's addresses with dates, and whether these addresses are further sitemaps (sitemaps.org)."""
     if content.startswith(b"\x1f\x8b"):
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
             content = packed.read(MOST_SITEMAP_BYTES)
@@ -107,7 +107,7 @@ def read_sitemap(content: bytes) -> ServerAnswer:
 
 
 def load_libraries() -> None:
-    """Load everything which the libraries would otherwise load later, because the sandbox cannot open files."""
+    """Parse small pages, to load all libraries before the sandbox forbids opening files."""
     text = "".join(f"<p>{'A page with some words of text. ' * number}</p>" for number in range(1, 5))
     read_web_page(f"<html><body><div>{text}</div></body></html>".encode(), address="https://example.com/", charset="")
     read_web_page(b"<html><body><p>Short.</p></body></html>", address="https://example.com/", charset="")

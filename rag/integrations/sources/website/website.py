@@ -1,7 +1,7 @@
 """Read a website by sitemap or by links, on listed hosts and within the rules in robots.txt.
 
-The state keeps ETag, Last-Modified, sitemap date and links: an unchanged page is not fetched again, or answered with
-304.
+For each page, the state keeps ETag, Last-Modified, the sitemap's date and the links. A page with an unchanged date is
+not requested; other pages are requested with ETag, and the server answers 304 if unchanged.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Website:
 
     @property
     def below(self) -> str:
-        """The path prefix to follow: the folder in the first address."""
+        """The path prefix to follow: the first address's folder, or "/" for a sitemap."""
         path = self.address.path
         if self.is_sitemap:
             return "/"
@@ -106,7 +106,10 @@ class Website:
         return path.rpartition("/")[0] + "/" if is_file else path.rstrip("/") + "/"
 
     def holds(self, url: httpx.URL) -> bool:
-        """Whether the host is allowed and, on the first address's host, the path is below the followed path."""
+        """Whether an address belongs to the followed website.
+
+        The host must be allowed. On the first address's host, the path must also be below the followed path.
+        """
         if url.scheme not in ("http", "https") or url.userinfo or _host_name(url) not in self.hosts:
             return False
         is_first = _host_name(url) == _host_name(self.address)
@@ -114,7 +117,7 @@ class Website:
 
 
 def _host_name(url: httpx.URL) -> str:
-    """Return host and port, without "www.": both names are the same website."""
+    """Return host and port without "www.", because addresses with and without "www." are the same website."""
     return url.netloc.decode("ascii").lower().removeprefix("www.")
 
 
@@ -270,7 +273,9 @@ class WebsiteSource:
         return dates
 
     def _sitemap(self, address: str) -> tuple[list[tuple[str, str]] | None, bool]:
-        """Fetch a sitemap's entries, and whether they are sitemaps; `None` if missing, unreadable or not allowed."""
+        """Fetch a sitemap's entries, and whether the entries are sitemaps; `None` for the entries if the sitemap is
+        unusable.
+        """
         try:
             if not self._is_on_list(httpx.URL(address)):
                 return None, False
@@ -288,7 +293,7 @@ class WebsiteSource:
             return None, False
 
     def _may_be_page(self, address: str) -> bool:
-        """Whether an address is on the followed website, with an ending which a page may have."""
+        """Whether an address is on the followed website, and does not end like an image or other file."""
         try:
             return self._website.holds(httpx.URL(address)) and not OTHER_ENDINGS.search(urlsplit(address).path)
         except (httpx.InvalidURL, ValueError):
@@ -328,7 +333,8 @@ class WebsiteSource:
     # A page
 
     def _visit(self, address: str, listed: str) -> tuple[PageState, Callable[[], SourceContent]]:
-        """Fetch a page, unless unchanged. Return the page's state, and a function which loads the content.
+        """Fetch a page, unless unchanged since the last sync. Return the new state, and a function which loads the
+        content.
 
         Raises `_PageMissing` and `RagError`.
         """
@@ -351,7 +357,10 @@ class WebsiteSource:
         return replace(page, **validators), lambda: source
 
     def _unreadable(self, address: str, error: RagError) -> tuple[PageState, Callable[[], SourceContent]]:
-        """Return the last state for a page which cannot be fetched now: document and links stay."""
+        """Return the last state for a page which cannot be fetched now, and a function which raises the error.
+
+        The next sync tries again; document and links stay.
+        """
 
         def load() -> SourceContent:
             raise error
@@ -360,7 +369,7 @@ class WebsiteSource:
         return replace(state, hash="", etag="", modified="", listed=""), load
 
     def _load(self, address: str) -> SourceContent:
-        """Fetch an unchanged page's content, for a document which was lost."""
+        """Fetch an unchanged page's content again, for a document which was lost here."""
         try:
             with own_errors(str(httpx.URL(address).host)):
                 return self._read(*self._get(address, {}))[1]
@@ -431,7 +440,9 @@ class WebsiteSource:
         )
 
     def _answer(self, kind: str, content: bytes, **values: Any) -> Reply:
-        """Parse content in the sandbox. Raises `DocumentError`, and `InvalidInput` if all parsing took too long."""
+        """Parse content in the sandbox. Raises `DocumentError`, and `InvalidInput` after parsing took too long in
+        total.
+        """
         if self._reading_seconds > LONGEST_READING_SECONDS:
             raise InvalidInput(TOO_LONG)
         began = time.monotonic()
@@ -443,7 +454,7 @@ class WebsiteSource:
     # Requests
 
     def _get(self, address: str, headers: Mapping[str, str], most_bytes: int = 0) -> tuple[httpx.Response, bytes]:
-        """Fetch an address politely, following allowed redirects. Raises `_PageMissing`, `httpx.HTTPError`."""
+        """Fetch an address after a pause, following allowed redirects. Raises `_PageMissing`, `httpx.HTTPError`."""
         limits = replace(self._limits, maximum_bytes=most_bytes) if most_bytes else self._limits
         for _ in range(MOST_REDIRECTS + 1):
             url = httpx.URL(address)
@@ -465,7 +476,7 @@ class WebsiteSource:
         raise _PageMissing
 
     def _pause(self, url: httpx.URL) -> None:
-        """Wait until the next request to this host is polite."""
+        """Wait until the host's pause since the last request is over: ours, or a longer delay in robots.txt."""
         host = url.netloc.decode("ascii")
         robots = self._robots.get(host)
         crawl_delay = float((robots.crawl_delay(AGENT) if robots else None) or 0.0)
@@ -477,7 +488,7 @@ class WebsiteSource:
 
 
 def _page_of(body: str, title: str, language: str) -> bytes:
-    """Wrap a page's main text in an HTML document."""
+    """Write an HTML document with a page's main text, title and language."""
     head = f'<meta charset="utf-8"><title>{html.escape(title)}</title>'
     return f'<!DOCTYPE html><html lang="{html.escape(language)}"><head>{head}</head>{body}</html>'.encode()
 
