@@ -276,7 +276,7 @@ def choose_language(period: Period) -> str | None:
 
 
 def names_of(filters: Filters) -> list[str]:
-    """Return the names of the chosen filters, as shown on the page."""
+    """Return the displayed names of the filters in use."""
     library, document, collection = services().documents, filters.document_id, filters.collection_id
     documents = library.names(identity, replace(ANSWERING, document_ids=(document,)), limit=1) if document else []
     names = [named.name for named in library.collections(identity) if named.id == collection] if collection else []

@@ -72,7 +72,7 @@ def save_source(collection: Collection) -> None:
 
 
 def column_groups() -> dict[str, dict[str, str]]:
-    """Return the default column names in a source: for posts, categories and attachments."""
+    """Return the default column names of the source tables, by group: posts under "", categories, attachments."""
     usual = PostsMapping()
     return {
         "": {name: value for name, value in usual.model_dump().items() if isinstance(value, str)},

@@ -153,7 +153,7 @@ def ask_person(message_id: UUID, is_answered: bool) -> None:
 
 
 def searched_as(message: Message) -> str:
-    """Return the wordings searched for the question before an answer; read only when somebody opens them."""
+    """Return the search queries made for an answer's question; read only when somebody opens the search details."""
     if live is not None and live.context is not None and live.message_id == message.id:
         return live.context.rag_details.query.searched_as  # not stored yet
     return running.chat_logs.searched_as(identity, message.chat_log_id) if message.chat_log_id else ""
@@ -209,7 +209,7 @@ def reader_languages() -> list[str]:
 
 
 def scope() -> ChatScope:
-    """Return the current scope, for callbacks: they run before the page reads it."""
+    """Return the current scope. Callbacks need this, because they run before the page reads the scope."""
     return ChatScope(running.documents, identity, running.documents.collections(identity), opened_conversation())
 
 
@@ -252,10 +252,10 @@ def draw_welcome(chat_scope: ChatScope) -> None:
 
 
 def place_of_answer(around: DeltaGenerator, *, is_emptied: bool) -> DeltaGenerator:
-    """Return the latest answer's place, different from the previous answer's place.
+    """Return a container for the latest answer, different from the container of the answer before.
 
-    A browser keeps a container's content until it is drawn over. In the same place, the previous answer's sources would
-    stay below the new answer while it is written.
+    A browser keeps a container's content until new content is drawn there. In the same container, the earlier answer's
+    sources would stay below the new answer while it is written.
     """
     answered, place = state.chat_place
     if messages and messages[-1].id != answered:

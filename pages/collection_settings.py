@@ -309,7 +309,7 @@ def draw_binned(binned: Sequence[BinnedCollection]) -> None:
 
 
 def unit_of(collection: Collection) -> str:
-    """Return the word for an item in a collection."""
+    """Return "post" for a notice board, else "document"."""
     return "post" if holds_posts(collection) else "document"
 
 

@@ -133,7 +133,7 @@ today = datetime.now(time_zone(st.context.timezone)).date()
 
 
 def attempt(action: Callable[..., object], *arguments: Any) -> None:
-    """Run a change; an error is shown on the page without ending it."""
+    """Run a change; an error is shown on the page, and the page continues."""
     actions.attempt("documents_notice", action, *arguments)
 
 
@@ -141,7 +141,7 @@ attempted = actions.attempted("documents_notice")
 
 
 def follow(document_id: UUID) -> None:
-    """Announce a document when it is ready, even before the page is drawn again."""
+    """Have the page announce this document as soon as it is ready."""
     state.documents_followed.add(document_id)
 
 
@@ -153,7 +153,7 @@ def confirm(document: Document) -> None:
 
 
 def decide(document: Document, decision: str, *, is_removed: bool = False) -> None:
-    """Note the decision on a file's card. The card stays: without it, the next card would move under the pointer."""
+    """Note on a file's card what was decided. The card stays, or the next card would move under the pointer."""
     if document.id in state.documents_cards:
         card: WaitingFile = state.documents_cards[document.id]
         state.documents_cards[document.id] = card._replace(decision=decision, is_removed=is_removed)
@@ -232,7 +232,7 @@ def selected_in(statuses: Sequence[DocumentStatus]) -> list[UUID]:
 
 
 def put_in_bin(document_ids: Sequence[UUID], *, is_unconfirmed: bool = False) -> None:
-    """Delete documents, with an undo on the page; with `is_unconfirmed`, only documents still waiting."""
+    """Delete documents, with an undo on the page. If `is_unconfirmed`, documents confirmed meanwhile are kept."""
     put = partial(library.bin.put, identity, list(document_ids), is_unconfirmed=is_unconfirmed)
     if actions.attempt("documents_notice", put):
         state.documents_binned = list(document_ids)
@@ -248,9 +248,9 @@ def put_in_bin(document_ids: Sequence[UUID], *, is_unconfirmed: bool = False) ->
 
 
 def delete_samples(samples: Sequence[UUID]) -> None:
-    """Delete the samples, including the collection with sample posts, so nobody chooses it for a question any more.
+    """Delete the sample documents and the sample notice board, which people could otherwise still ask.
 
-    Restoring its posts restores the collection.
+    Restoring the board's posts restores the board.
     """
     with one_act():
         put_in_bin(samples)
@@ -266,7 +266,7 @@ def take_back(document_ids: Sequence[UUID]) -> None:
 
 
 def take_back_with_page(document_ids: Sequence[UUID]) -> None:
-    """Restore documents when the whole page is drawn next: a fragment's callback must not show a toast."""
+    """Restore documents in the next full run of the page, because a fragment's callback must not show a toast."""
     state.documents_wanted_back = document_ids
 
 
@@ -383,7 +383,7 @@ def forget(key: str) -> None:
 
 
 def draw_bin_opener(binned: int) -> None:
-    """Draw a button that opens the bin, while something is in it."""
+    """Draw a button which opens the bin, unless the bin is empty."""
     if binned:
         words = _("Bin ({number})", number=thousands(binned))
         st.button(words, key="documents_open_bin", icon=":material/delete:", type="tertiary", on_click=open_bin)
@@ -396,7 +396,7 @@ def open_bin() -> None:
 
 
 def show_all() -> None:
-    """Take back the search and every filter."""
+    """Clear the search text and all filters."""
     state.documents_view = "all"
     state.update(view_keys({}, me=identity.account_id))
 
@@ -490,7 +490,7 @@ def draw_queue() -> None:
 
 
 def waiting_files(figures: Sequence[DocumentFigures]) -> list[WaitingFile]:
-    """Return the files waiting for a decision; files decided on this page keep their places."""
+    """Return the files waiting for a decision, and those decided since the page was opened, in a stable order."""
     estimated = find_carded(figures, DocumentFilters(statuses=(DocumentStatus.ESTIMATED,)), newest_first=False)
     cards: dict[UUID, WaitingFile] = state.documents_cards
     for document in estimated:
@@ -505,14 +505,14 @@ def waiting_files(figures: Sequence[DocumentFigures]) -> list[WaitingFile]:
 
 
 def read_state() -> tuple[list[DocumentFigures], tuple[dict[UUID, DocumentStatus], int]]:
-    """Return the library's totals, and the documents in processing."""
+    """Return the library's totals, and the documents being processed with their status."""
     # Read in this order: a document finished in between is then counted in the totals and drawn.
     at_work = library.at_work(identity, limit=2 * MOST_CARDS)
     return library.figures(identity), at_work
 
 
 def note_finished(before: dict[UUID, DocumentStatus], at_work: dict[UUID, DocumentStatus]) -> None:
-    """Remember the documents which are ready now and were processed, or queued here, before."""
+    """Remember the documents which were being processed, or uploaded here, and are now ready."""
     worked_on = {i for i, was in before.items() if was in ACTIVE}
     ended = tuple((worked_on | state.documents_followed) - at_work.keys())
     if ended:
@@ -539,7 +539,9 @@ def draw_just_finished() -> None:
 def find_carded(
     figures: Sequence[DocumentFigures], filters: DocumentFilters, *, newest_first: bool = True
 ) -> Sequence[Document]:
-    """Return the documents in some states which get a card; without any in the totals, skip the query."""
+    """Return the documents with these states for cards, at most `MOST_CARDS`. Without any in the totals, no
+    query runs.
+    """
     if not any(f.status in filters.statuses for f in figures):
         return []
     return library.find(identity, filters, sort="newest" if newest_first else "oldest", limit=MOST_CARDS)
@@ -633,7 +635,9 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
 
 
 def with_page(action: Callable[..., object]) -> Callable[..., None]:
-    """Wrap a library callback with effects elsewhere: the whole page is drawn afterwards."""
+    """Wrap a callback from the library's part of the page: afterwards the whole page is drawn, because other parts
+    change.
+    """
 
     def run(*arguments: Any) -> None:
         action(*arguments)
@@ -643,9 +647,10 @@ def with_page(action: Callable[..., object]) -> Callable[..., None]:
 
 
 def rows_of(query: LibraryQuery, figures: Sequence[DocumentFigures]) -> list[DocumentRow]:
-    """Return the documents of the current filters; read again only when the library or the filters have changed.
+    """Return the rows for the current filters, read again only if the library or the filters have changed.
 
-    Each click draws the page again, and the totals, which are read each time, change with every document.
+    Each click draws the page again. The totals are read each time and change with every document, so they show whether
+    the library has changed.
     """
     key = (query, tuple(figures))
     if state.get("documents_rows", (None,))[0] != key:

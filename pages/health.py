@@ -31,7 +31,7 @@ BADGES: dict[str, tuple[str, Color, str]] = {
 
 
 def draw(checks: Sequence[Check]) -> None:
-    """Draw a row for each check."""
+    """Draw each check with state, sentence and, for operators, a detail."""
     for check in checks:
         words, color, icon = BADGES[check.state]
         with st.container(border=True, gap="small"):

@@ -126,7 +126,7 @@ def draw_reference(result: SearchResult) -> bool:
 
 
 def write(collection: Collection, references: FoundReferences, chosen: list[SearchResult]) -> None:
-    """Draw the draft while it is written, and keep its id."""
+    """Draw the draft while it is written, and remember the draft's id."""
     slot, text = st.empty(), ""
     try:
         with running.limits.question(identity):
@@ -230,7 +230,7 @@ def draw_drafts() -> None:
 
 
 def add_reference(collection: Collection) -> None:
-    """Process a PDF through all steps, or a pasted text through its steps, showing the progress."""
+    """Add a PDF or a pasted text as a reference: read, split, embed and tag, showing the progress."""
     title, text, file = state.references_title.strip(), state.references_text.strip(), state.references_file
     described = DescribedReference(
         title=title, source_description=state.references_source, category=state.references_category

@@ -23,7 +23,11 @@ P = ParamSpec("P")
 
 
 def attempt(problem: str, action: Callable[..., object], *arguments: object, **changes: object) -> bool:
-    """Run a change; return whether it succeeded. An error's message goes to `st.session_state[problem]`."""
+    """Run a change; return whether the change succeeded.
+
+    An error's message goes to `st.session_state[problem]`. If the sign-in is too old, the page's next full run asks for
+    a new sign-in.
+    """
     st.session_state[problem] = ""
     try:
         action(*arguments, **changes)
@@ -37,7 +41,7 @@ def attempt(problem: str, action: Callable[..., object], *arguments: object, **c
 
 
 def draw_problem(problem: str, *, is_once: bool = False) -> None:
-    """Draw the error from the last change, if any. With `is_once`, the next run does not repeat the error."""
+    """Draw the error message in `st.session_state[problem]`, if any. If `is_once`, the message is cleared."""
     if sentence := st.session_state.get(problem):
         st.error(plain(sentence), icon=":material/error:")
         if is_once:
@@ -65,7 +69,7 @@ def attempted(problem: str) -> Callable[[Callable[P, object]], Callable[P, None]
 
 
 def offer_undo(page: str, sentence: str, undo: Callable[[], object]) -> None:
-    """Remember how to undo a page's last action, until the undo is used or the next action replaces it."""
+    """Remember how to undo a page's last action. The page's next action replaces this."""
     st.session_state[f"{page}_way_back"] = (sentence, undo)
 
 
@@ -101,7 +105,7 @@ def ask_to_remove(
     key: str,
     icon: str = ":material/delete:",
 ) -> None:
-    """Ask for confirmation with `ask_to_confirm`, then `remove`; `removed_sentence` stands beside the undo button."""
+    """Ask for confirmation, then call `remove`. The page shows `removed_sentence` beside the undo button."""
     take_away = partial(remove, page, removed_sentence, take, put_back, problem=problem)
     ask_to_confirm(title, *sentences, action=action, on_confirm=take_away, key=key, icon=icon)
 
@@ -124,7 +128,7 @@ def draw_undo(page: str, *, problem: str) -> None:
 
 
 def is_needed(identity: Identity) -> bool:
-    """Return whether this person must sign in again before a sensitive act; open the dialog if so."""
+    """Return whether this person must sign in again before a sensitive act; if true, also open the sign-in dialog."""
     if rag.services.services().sessions.is_recent(identity):
         return False
     ask()
@@ -140,9 +144,10 @@ def draw_export(
     key: str,
     media_type: str = "text/csv",
 ) -> None:
-    """Draw a button to save a file written by `make`. If the sign-in is too old, the button asks for a new sign-in.
+    """Draw a button to save the file which `make` returns. If the sign-in is too old, the button asks for a new
+    sign-in.
 
-    The decisive check is inside the functions called by `make`: the sign-in may expire while the page is open.
+    The functions called by `make` must check the sign-in too, because it may expire while the page is open.
     """
     if rag.services.services().sessions.is_recent(identity):
         late = partial(_note_if_late, identity)
@@ -159,13 +164,13 @@ def _note_if_late(identity: Identity) -> None:
 
 @dialog(N_("Confirm that it is you"), icon=":material/lock:")
 def ask() -> None:
-    """Explain why to sign in again, and link to the sign-in in this tab."""
+    """Open a dialog which explains why to sign in again, with a link to the sign-in in the same tab."""
     st.markdown(_("You signed in a while ago. Confirm that it is still you. You then come back to this page."))
     draw_link()
 
 
 def draw_link() -> None:
-    """Draw the link to the confirmation, which leads back to this page."""
+    """Draw the link for confirming the sign-in. Afterwards the browser returns to this page."""
     path = urlsplit(st.context.url or "/").path or "/"
     # The query parameters hold the page's open items; `st.context.url` leaves them out.
     opened = urlencode(st.query_params.to_dict())
@@ -173,14 +178,16 @@ def draw_link() -> None:
 
 
 def draw_error(error: RagError) -> None:
-    """Show in a dialog why an action was refused, with a sign-in link if the sign-in expired meanwhile."""
+    """Show in a dialog why an action was refused. If the sign-in is too old, add a link for signing in again."""
     st.error(plain(error.message), icon=":material/error:")
     if isinstance(error, SignInAgain):
         draw_link()
 
 
 def finish(action: Callable[..., object], *arguments: object, **changes: object) -> None:
-    """Run a dialog's action and close the dialog. If the action is refused, the dialog stays and says why."""
+    """Run a dialog's action and close the dialog. If the action raises a `RagError`, the dialog stays and shows the
+    error.
+    """
     try:
         action(*arguments, **changes)
     except RagError as error:
@@ -190,9 +197,10 @@ def finish(action: Callable[..., object], *arguments: object, **changes: object)
 
 
 def draw_submit(label: str, action: Callable[[], object], *, key: str, icon: str) -> None:
-    """Draw a dialog form's button. A click runs `action` and closes the dialog, or says below why not.
+    """Draw the submit button for a dialog's form. A click runs `action` and closes the dialog, or shows the error
+    below.
 
-    `st.session_state[key]` has the error from the last click.
+    `st.session_state[key]` holds the last click's error, or `None`.
     """
     state = st.session_state
 
@@ -210,7 +218,7 @@ def draw_submit(label: str, action: Callable[[], object], *, key: str, icon: str
 
 
 def draw_ending(label: str, act: Callable[[], object], *, key: str, on_close: Callable[[], object]) -> None:
-    """Draw a dialog's last buttons: one cancels, the other runs `act`. A refusal is drawn above them.
+    """Draw a dialog's two final buttons, for cancelling and for running `act`. An error is drawn above the buttons.
 
     `on_close` runs before the page is drawn again without the dialog.
     """
@@ -230,7 +238,7 @@ def draw_ending(label: str, act: Callable[[], object], *, key: str, on_close: Ca
 
 
 def ask_where_refused() -> None:
-    """Open the sign-in dialog if the last click was refused because the sign-in is too old."""
+    """Open the sign-in dialog if the last click was refused because the sign-in was too old."""
     if st.session_state.pop("frame_sign_in_again", False):
         ask()
 

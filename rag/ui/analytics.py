@@ -166,7 +166,7 @@ def draw_metrics(who: Identity, summary: Summary, period: Period, *, zone: str, 
 
 
 def _draw_context(who: Identity, summary: Summary, period: Period, *, zone: str, shows_names: bool) -> None:
-    """Explain the comparison, and what to expect with little data."""
+    """Explain which periods are compared, what to expect with little data, and who sees names."""
     now, before = summary.current, summary.previous
     words = ""
     if before.questions:
@@ -221,7 +221,9 @@ def draw_metric(
     help_text: str | None = None,
     second_figure: str | None = None,
 ) -> None:
-    """Draw a figure with the change and the trend; `second_figure` is another, such as the 95th percentile."""
+    """Draw a number with the change and the trend. `second_figure`, for example the 95th percentile, is shown if there
+    is no change to show.
+    """
     # A line with one or two points, or along zero, says nothing.
     shown_trend = trend if trend and sum(1 for point in trend.points if point) >= LEAST_POINTS else None
     # A bare zero below a figure looks like another figure.
@@ -260,14 +262,17 @@ def moved(now: float | None, before: float | None, color: DeltaColor = "off") ->
 
 
 def signed(change: float, size: str) -> str:
-    """Write a change with a sign in front; the metric's arrow takes its direction from the sign."""
+    """Put "+" or "-" before `size`; the arrow which Streamlit draws takes its direction from this sign."""
     return f"{'-' if change < 0 else '+'}{size}"
 
 
 def draw_overview(
     analytics: Analytics, who: Identity, period: Period, filters: Filters, summary: Summary, choose: Choose
 ) -> None:
-    """Draw outcomes, the most frequent questions, and where questions come from. `choose` gets a chosen row."""
+    """Draw outcomes, the most frequent questions, and where questions come from.
+
+    `choose` is called with the row which a person selects.
+    """
     left, right = st.columns(2)
     days = summary.by_day
     with left.container(border=True, height="stretch"):
@@ -328,11 +333,11 @@ def draw_costs(
 def draw_times(
     analytics: Analytics, who: Identity, period: Period, filters: Filters, draw_details: DrawDetails
 ) -> None:
-    """Draw how long stages took by day, how the times are spread, and what was slow or failed."""
+    """Draw stage durations by day, their distribution, the slowest questions, and errors."""
     drawn: set[UUID] = set()
 
     def draw_once(question: UUID) -> None:
-        """Draw a question chosen in two tables only once, because its widget keys contain its id."""
+        """Draw a selected question, unless it was already drawn in this run: its widgets' keys would occur twice."""
         if question in drawn:
             st.caption(_("This question is open above."))
             return
@@ -589,7 +594,7 @@ def _draw_unused_documents(analytics: Analytics, who: Identity, period: Period, 
 
 
 def open_document(who: Identity, document_id: UUID) -> None:
-    """Open a document's page: the page to edit it for administrators, else the page to read it."""
+    """Open a document: administrators on the page for editing, everyone else on the page for reading."""
     page = "documents.py" if who.may(Role.ADMIN) else "library.py"
     st.switch_page(page, query_params={"document": str(document_id)})
 

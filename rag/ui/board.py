@@ -194,5 +194,5 @@ def changed_words(run: SyncRun) -> str:
 
 
 def cost_words(run: SyncRun) -> str:
-    """Write the cost for the documents changed by a sync."""
+    """Format a sync's cost; "free of charge" if no paid call was made."""
     return money(run.cost) if run.cost is not None or not run.is_priced else _("free of charge")

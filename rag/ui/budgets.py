@@ -112,7 +112,7 @@ def draw_question_to_go_on(identity: Identity) -> None:
 
 
 def draw_broken_by(who: Who, cost: Decimal | None) -> None:
-    """Warn, before confirmation, if the cost exceeds the company's budget."""
+    """Warn, before confirmation, if `cost` exceeds the amount left in the company's budget."""
     if not cost:
         return
     budget = services().budgets.broken_by(who, cost)
@@ -126,7 +126,7 @@ def draw_broken_by(who: Who, cost: Decimal | None) -> None:
 
 
 def _share(budget: Budget) -> float:
-    """Return the spent share of a budget: 1 for all, more if overspent. A budget of zero counts as spent."""
+    """Return the spent share of a budget: 1 if fully spent, more if overspent. A budget of 0 counts as fully spent."""
     return float(budget.spent / budget.amount) if budget.amount else 1.0
 
 

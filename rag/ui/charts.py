@@ -151,7 +151,10 @@ def histogram_figure(buckets: Sequence[TimeBucket], times: StageTimes) -> Any:
 
 
 def score_figure(answered: Sequence[float], missed: Sequence[float]) -> tuple[Any, list[tuple[float, int, int]]]:
-    """Draw a histogram of best scores, for answered and unanswered questions, and return the drawn rows."""
+    """Draw a histogram of best scores, for answered and unanswered questions.
+
+    Returns the figure and the drawn rows: lowest score, answered questions, unanswered questions.
+    """
     counted: dict[int, list[int]] = {}
     for place, values in enumerate((answered, missed)):
         for value in values:
@@ -204,7 +207,7 @@ def _cost_of_calls(cost: Decimal | None, calls: int) -> str:
 
 
 def stage_figure(times: Sequence[StageTimes], period: Period, *, percentile: str) -> Any:
-    """Draw `p50` or `p95` for each stage by day on a logarithmic axis: stages differ by a factor of 100."""
+    """Draw each stage's `p50` or `p95` by day. The axis is logarithmic, because stages differ by a factor of 100."""
     figure = go.Figure()
     for stage in STAGES:
         rows = [row for row in times if row.stage == stage]

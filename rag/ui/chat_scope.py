@@ -81,7 +81,9 @@ class ChatScope:
 
     @property
     def asks_all(self) -> bool:
-        """Whether to ask all collections: as chosen, else as last asked in the conversation."""
+        """Whether the next question goes to all collections: the person's choice, else the conversation's
+        last setting.
+        """
         if len(self.collections) < 2:
             return False
         if self.conversation is None:
@@ -90,7 +92,7 @@ class ChatScope:
 
     @property
     def others(self) -> tuple[Collection, ...]:
-        """Return the further collections to ask; the profile of `collection` writes the answer."""
+        """Return the collections to ask besides `collection`, whose profile writes the answer."""
         return self.library.others_to_ask(self.identity, self.collection) if self.asks_all else ()
 
     @property
@@ -108,14 +110,14 @@ class ChatScope:
 
     @property
     def document_ids(self) -> tuple[UUID, ...]:
-        """Return the chosen documents present in the collection; empty means all."""
+        """Return the chosen documents in the current collection; an empty tuple means all documents."""
         chosen = () if self.asks_all else self._chosen
         here = {name.id for name in self._named(document_ids=chosen)} if chosen else set()
         return tuple(document_id for document_id in chosen if document_id in here)
 
     @property
     def is_narrowed(self) -> bool:
-        """Whether only a part of the collection is asked."""
+        """Whether a filter or a choice of documents limits the search to a part of the collection."""
         return bool(self.document_ids) or self.options.filters is not None
 
     @property
@@ -136,20 +138,22 @@ class ChatScope:
 
     @property
     def _categories(self) -> tuple[str, ...]:
-        """Return the chosen categories on a notice board; empty means all."""
+        """Return the chosen categories' slugs on a notice board; an empty tuple means all categories."""
         chosen = st.session_state.get("chat_categories") or ()
         names = self._category_names if chosen else {}
         return tuple(slug for slug in chosen if slug in names)
 
     @property
     def _years(self) -> tuple[int, ...]:
-        """Return the chosen years; empty means all."""
+        """Return the chosen years; an empty tuple means all years."""
         chosen = st.session_state.get("chat_years") or ()
         return tuple(year for year in chosen if year in self._known_years) if chosen else ()
 
     @cached_property
     def _known_years(self) -> tuple[int, ...]:
-        """Return the documents' years if the profile searches by year, unless a year field has a separate choice."""
+        """Return the years to choose from; empty if the profile has no filter by year, or has a metadata field for the
+        year.
+        """
         profile = self.profile
         by_year = profile.understanding.filter_by_year or profile.understanding.filter_by_date or self._is_board
         if not by_year or "year" in profile.search.metadata_filters:
@@ -187,7 +191,7 @@ class ChatScope:
         return f"{FIELDS}{self.collection.id}_{field}"
 
     def keep_chosen_in_address(self) -> None:
-        """Keep the next question's scope in the query parameters until it is asked, to survive a reload."""
+        """Keep the next question's scope in the query parameters until the question is asked, to survive a reload."""
         choice: dict[str, Any] = {}
         if self.collections:
             choice = narrowing(self.document_ids, self.options.filters or SearchFilters())
@@ -340,7 +344,7 @@ class ChatScope:
                 )
 
     def _draw_documents(self) -> None:
-        """Draw the choice of documents; with too many for a list, only those found by a search."""
+        """Draw the choice of documents. If the documents are too many for a list, a search box limits the list."""
         offered = self._named(limit=MOST_OFFERED + 1)
         if len(offered) > MOST_OFFERED:
             text = st.text_input(
@@ -367,9 +371,9 @@ class ChatScope:
 
 
 def take_up_narrowing(conversation: Conversation | None) -> None:
-    """Restore the open conversation's last filters each time it is opened, including after a reload.
+    """Restore the filters the open conversation used last, when the conversation is opened or the page is reloaded.
 
-    Call it before the widgets are drawn.
+    Call this before the widgets are drawn.
     """
     state = st.session_state
     opened = conversation.id if conversation is not None else None
@@ -386,7 +390,9 @@ def take_up_narrowing(conversation: Conversation | None) -> None:
 
 
 def _take_up_chosen(stored: dict[str, Any], conversation: Conversation | None) -> None:
-    """Restore the scope kept by `ChatScope.keep_chosen_in_address`. Raises Python errors for other values."""
+    """Restore the scope which `ChatScope.keep_chosen_in_address` kept. Malformed values raise Python's errors, for
+    example `KeyError`.
+    """
     collection_id = UUID(stored["in"])
     _take_up(stored, collection_id)
     if conversation is None:

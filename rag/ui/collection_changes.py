@@ -111,7 +111,10 @@ PRESETS = (
 
 
 def changes_of(preset: Preset, profile: Profile, collection: Collection) -> dict[str, Any]:
-    """Return a preset's changes to the collection's current settings; empty for no change, or for a contradiction."""
+    """Return the settings a preset would change in the collection, with new values.
+
+    The result is empty if nothing changes, or if the new values contradict other settings.
+    """
     now = profile.with_overrides(collection.overrides)
     values = preset.values(profile)
     changes = {name: value for name, value in values.items() if now.value(name) != value}
@@ -123,7 +126,7 @@ def changes_of(preset: Preset, profile: Profile, collection: Collection) -> dict
 
 
 def draw_presets(collection: Collection, profile: Profile, *, on_open: Callable[[str], None]) -> None:
-    """Draw each preset with its effect, and whether the collection uses it."""
+    """Draw each preset with its effect, and a badge if it is in use. Presets without effect are left out."""
     now = profile.with_overrides(collection.overrides)
     with st.container(border=True, gap="small", key="collections_presets"):
         st.markdown(_("**Set it for a purpose**"))
@@ -149,16 +152,16 @@ def draw_presets(collection: Collection, profile: Profile, *, on_open: Callable[
 
 
 def is_previewed(names: Sequence[str]) -> bool:
-    """Whether any of these settings affects which passages are found."""
+    """Whether any of these settings affects the passages which a search finds."""
     return any(SETTINGS[name].part in SEARCHED_BY or name in ALSO for name in names)
 
 
 def draw_preview(
     previews: Previews, identity: Identity, collection: Collection, before: Profile, changes: Mapping[str, Any]
 ) -> None:
-    """Draw the choice of questions, the cost, and the passages each question finds before and after the changes.
+    """Draw the questions to try, the cost, and the passages found for each question before and after `changes`.
 
-    `before` has the collection's values.
+    `before` is the profile with the collection's current values.
     """
     if not is_previewed(list(changes)):
         if not all(SETTINGS[name].new_documents_only for name in changes):
@@ -197,7 +200,9 @@ def draw_preview(
 def _ask_for_models(
     previews: Previews, collection: Collection, before: Profile, after: Profile, questions: int, key: str
 ) -> bool:
-    """Ask whether paid models may be used, showing the cost; without a paid model there is no question."""
+    """Draw a checkbox for using paid models, with the cost; return whether it is ticked. Without paid models, return
+    `False`.
+    """
     estimate = previews.estimate(collection, before, after, questions=questions)
     if estimate == 0:
         st.caption(_("This costs nothing: only the search runs, and no model is called."))

@@ -61,7 +61,7 @@ def means(profile: Profile, providers: Providers, embedding_model: str = "") -> 
 
 
 def shortcomings(profile: Profile, providers: Providers) -> list[str]:
-    """List features the profile wants but this installation lacks, each with its remedy."""
+    """Return a sentence for each model the profile needs and this installation lacks, saying how to add the model."""
     sentences = []
     provider, _slash, rest = profile.embedding.embedding_model.partition("/")
     if not providers.is_configured(provider):

@@ -1,6 +1,6 @@
-"""Draw a collection's settings form: each value, changes against the profile, and a dialog to edit.
+"""Draw a collection's settings form: each value, the differences from the profile, and a dialog for editing.
 
-For a portfolio, also who answers: the person's name and facts, tone, and where others may ask.
+A portfolio also gets a form for the person who answers: name and facts, tone, and where others may ask.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ Reset = Callable[[UUID, list[str]], None]
 def draw_settings(
     identity: Identity, collection: Collection, profile: Profile, changed: Profile, *, on_save: Save, on_reset: Reset
 ) -> None:
-    """Draw presets, then a single group of settings at a time; changed settings form a separate group."""
+    """Draw the presets, then one group of settings, chosen above. Settings which differ from the profile are a group
+    too.
+    """
     draw_presets(collection, profile, on_open=lambda name: _open(preset=name))
     different = profile.differences(changed)
     options = [*GROUPS, *([CHANGED] if different else [])]
@@ -146,7 +148,9 @@ def _draw_field(field: Setting, collection: Collection, profile: Profile, change
 
 
 def _note(field: Setting, profile: Profile) -> str:
-    """Return a setting's help; if it depends on another setting, name the value it needs."""
+    """Return a setting's help. If the setting has no effect at present, name the other setting and the
+    values required.
+    """
     if field.only_with is None or field.has_effect(profile):
         return _(field.help)
     other, values = field.only_with
@@ -217,7 +221,7 @@ def _change(
 
 
 def _draw_trial(field: Setting, value: Any, identity: Identity, collection: Collection, changed: Profile) -> None:
-    """Draw a preview for a valid value different from the current value."""
+    """Draw a preview for an entered value, if the value is valid and differs from the current value."""
     try:
         typed = _typed(field, value)
         is_other = changed.with_overrides({field.name: typed}).value(field.name) != changed.value(field.name)
@@ -286,14 +290,14 @@ def text_of(field: Setting, value: Any) -> str:
 
 
 def value_from(field: Setting, text: str) -> Any:
-    """Parse typed text into a value. Raises `InvalidInput` naming an unreadable line."""
+    """Parse typed text into a setting's value. Raises `InvalidInput` naming the unreadable line."""
     if field.kind not in LISTS:
         return text
     return [_item(field, line) for line in text.splitlines() if line.strip()]
 
 
 def is_left_out(value: Any) -> bool:
-    """Return whether a value is empty."""
+    """Return whether a value counts as not set: `None`, 0, "" or an empty tuple."""
     return value is None or (not isinstance(value, bool) and value in (0, "", ()))
 
 

@@ -142,7 +142,7 @@ def draw_schedule(
 
 
 def interval_words(minutes: int) -> str:
-    """Write how often: "Every 15 minutes", "Every hour", "Every 2 days"."""
+    """Describe a sync interval: "Every 15 minutes", "Every hour", "Every 2 days"; 0 gives "Synced only on request"."""
     if not minutes:
         return _("Synced only on request")
     if minutes % 1440 == 0:
@@ -153,7 +153,7 @@ def interval_words(minutes: int) -> str:
 
 
 def until(moment: datetime) -> str:
-    """Write `in 5 min`, `in 3 h`, `in 2 days`; `now` when due."""
+    """Format the time left until a moment: `in 5 min`, `in 3 h`, `in 2 days`; `now` if the moment has passed."""
     seconds = (moment - datetime.now(UTC)).total_seconds()
     if seconds <= 0:
         return _("now")

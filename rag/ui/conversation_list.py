@@ -37,7 +37,10 @@ def draw_recent(
     opened: Conversation | None,
     on_open: Open,
 ) -> None:
-    """Draw the button for a new chat and the list, the last used first; `on_open` gets the chosen conversation."""
+    """Draw the button for a new chat and the list of conversations, the last used first.
+
+    `on_open` is called with the selected conversation, or `None` for a new chat.
+    """
     state = st.session_state
     state.setdefault("chat_all_recent", False)
     st.html(LEFT_ALIGNED)
@@ -131,9 +134,10 @@ def _draw_row(
 def draw_dialog(
     conversations: Conversations, identity: Identity, opened: Conversation | None, on_open: Open, *, address: str
 ) -> bool:
-    """Draw the chosen dialog for a conversation, by default the open one; return whether there is a dialog.
+    """Draw the conversation dialog a person has opened; return whether a dialog is open.
 
-    Only a single dialog can be open. `address` is the product's public address, for links.
+    The dialog is about the conversation selected in the list, else about the open conversation. `address` is the
+    product's public address, for links.
     """
     target: Conversation | None = st.session_state.get("chat_dialog_of") or opened
     chosen = st.session_state.get("chat_dialog")
@@ -168,7 +172,9 @@ def _rename(conversations: Conversations, identity: Identity, target: Conversati
 
 
 def _delete(conversations: Conversations, identity: Identity, target: Conversation, on_open: Open | None) -> None:
-    """Ask whether to delete a conversation. `on_open` is given for the open conversation and opens an empty page."""
+    """Ask whether to delete a conversation. `on_open` is set only for the open conversation, and then opens an empty
+    page.
+    """
 
     def take_away() -> None:
         sentence = _("“{title}” is deleted.", title=target.title)

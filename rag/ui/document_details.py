@@ -235,7 +235,9 @@ def _draw_costs(document: Document) -> None:
 
 
 def has_shared_requests(document: Document) -> bool:
-    """Whether a paid embedding for this document is charged to its collection (`share_requests`)."""
+    """Whether this document's paid embedding is charged to the whole collection, because synced documents share
+    requests.
+    """
     costs, estimate = (stored_cost(amounts, "embedding") for amounts in (document.costs, document.estimate))
     is_processed = document.status in (DocumentStatus.COMPLETED, DocumentStatus.SUPERSEDED)
     return document.is_synced and is_processed and bool(estimate) and costs == 0
@@ -293,7 +295,7 @@ def file_date(text: str) -> str:
 
 
 def _model_of(document: Document, documents: DocumentLibrary) -> str:
-    """Return a document's embedding model: the collection's, except for a superseded version."""
+    """Return the model which embedded a document: the collection's, or the chunks' own for an earlier version."""
     if not document.chunk_count:
         return ""
     if document.status is DocumentStatus.COMPLETED:

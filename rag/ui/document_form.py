@@ -228,7 +228,7 @@ def _day(value: Any) -> date | None:
 
 
 def date_remark(document: Document, today: date) -> str:
-    """Return a remark on the document's dates; "" if all is well."""
+    """Return a remark if the document is not valid today or is due for review; "" otherwise."""
     if document.valid_until is not None and document.valid_until < today:
         return _("No longer valid since {day}. Answers from this document say so.", day=day(document.valid_until))
     if document.valid_from is not None and document.valid_from > today:
@@ -310,7 +310,7 @@ OnFile = Callable[[Document, str, bytes], None]
 
 
 def draw_replacing(document: Document, *, largest_mb: int, on_file: OnFile) -> None:
-    """Draw a box to upload the next version of a document, whatever its file name."""
+    """Draw a box to upload a document's next version; the file may have any name."""
     upload_number = st.session_state.setdefault("documents_replace_turn", 0)
     file = st.file_uploader(
         _("New file for {title}", title=plain(document.title)),
@@ -336,7 +336,11 @@ def comparable_name(name: str) -> str:
 
 
 def pair(files: Sequence[str], documents: Sequence[DocumentName]) -> list[UUID | None]:
-    """Return the likely document for each file: the same name, else similar letters. No document twice."""
+    """Return the document which each file probably replaces, or `None`; each document is used at most once.
+
+    A file matches a document with the same file name, else with a comparable name (`comparable_name`), if exactly one
+    does.
+    """
     matches: list[UUID | None] = [None] * len(files)
     remaining = list(documents)
     for is_match in (
@@ -354,7 +358,7 @@ def pair(files: Sequence[str], documents: Sequence[DocumentName]) -> list[UUID |
 
 
 def draw_replacing_several(documents: Sequence[DocumentName], *, largest_mb: int, on_files: OnFiles) -> None:
-    """Draw a box to upload new files for several documents, and the assignment from files to documents.
+    """Draw a box to upload new versions of several documents, and a choice of the document each file replaces.
 
     `on_files` is called with a document's id, the file's name and its bytes, for each file not left out.
     """

@@ -117,7 +117,7 @@ class LibraryQuery(NamedTuple):
 
 
 def view_keys(filters: Mapping[str, Any], *, me: UUID) -> dict[str, Any]:
-    """Return the toolbar's widget state for a saved view."""
+    """Return the values which a saved view gives the toolbar's widgets, by widget key."""
     owner = filters.get("owner_id") or None
     collection = filters.get("collection_id") or None
     return {
@@ -273,7 +273,9 @@ def status_labels(figures: Sequence[DocumentFigures]) -> Labels[DocumentStatus]:
 
 
 def _choice(label: str, names: Mapping[str, str], key: str, *, width: int | None = None) -> str:
-    """Draw a choice; with a width, without its label. A chosen value which no longer exists counts as no choice."""
+    """Draw a choice without a visible label if `width` is given. A chosen value missing in `names` becomes "", no
+    choice.
+    """
     if st.session_state.get(key, "") not in names:
         st.session_state[key] = ""
     labels = name_labels(names)
@@ -489,7 +491,7 @@ def draw_bulk(number: int, shelves: Shelves, actions: BulkActions) -> None:
 
 
 def draw_opener(offered: Sequence[DocumentName], *, on_open: Callable[[UUID], None]) -> None:
-    """Draw a box to open a document by name: a table's rows are hard to reach by screen reader."""
+    """Draw a box to open a document by name, because rows in a table are hard to reach with a screen reader."""
     labels = document_labels(offered)
     # The labels are part of the key: the browser answers with a label it was sent.
     key = f"documents_opener_{hash(tuple(labels.items()))}"
@@ -607,7 +609,7 @@ def draw_cost_table(documents: Sequence[Document]) -> None:
 
 
 def columns_of_kinds(documents: Sequence[Document | DocumentRow]) -> dict[str, lists.Column]:
-    """Return columns filled by only some documents: stars, topics, department; without empty columns."""
+    """Return columns which only some kinds of documents fill: stars, topics, department. Empty columns are left out."""
     repositories = [d.metadata.get("repository") or {} for d in documents]
     columns = {}
     if any(repositories):

@@ -43,7 +43,7 @@ SCROLLED = "white-space:pre-wrap;overflow-wrap:anywhere;font-size:.86rem;line-he
 
 
 def read_by(page: DocumentPage) -> str:
-    """Describe how a page's text was read."""
+    """Describe how a page's text was obtained, for example by text recognition."""
     if any(warning.startswith(TEXT_AND_PICTURES) for warning in page.warnings):
         return _(TEXT_AND_PICTURES)
     return _(READ_BY.get(page.method, page.method))
@@ -266,7 +266,7 @@ def draw_chunks(document: Document, documents: DocumentLibrary) -> None:
 
 
 def _draw_chunk(document: Document, chunks: Sequence[DocumentChunk], index: int) -> None:
-    """Draw a chunk with shared text tinted; for a PDF, with its page and the chunk marked there."""
+    """Draw a chunk, tinting text which neighbouring chunks share; for a PDF, also its page with the chunk marked."""
     chunk = chunks[index]
     vector = (
         _("vector of {embedding_model}", embedding_model=chunk.embedding_model)
@@ -331,7 +331,7 @@ def _tinted(text: str, title: str) -> str:
 
 @dataclass(frozen=True)
 class MarkLook:
-    """Names, sign, line and colour for a kind of mark. A page is white in the dark theme too."""
+    """The look of a mark on a page: names, sign, line and colour. Pages are white in the dark theme too."""
 
     one: str
     all: str
@@ -354,9 +354,9 @@ SIGN = "background:#fff;border-radius:3px;padding:0 .25em;font:700 .75rem/1.15 s
 
 
 def marks_of(page: DocumentPage) -> list[PageMark] | None:
-    """Return a page's marks; `None` if they are unknown.
+    """Return a page's marks; `None` if the marks are unknown.
 
-    A picture counts as omitted until text recognition has read it.
+    A picture counts as left out unless the page's text was recognised.
     """
     if page.marks is None:
         return None
@@ -378,7 +378,7 @@ def marks_html(marks: Sequence[PageMark]) -> str:
 
 
 def legend_html(marks: Sequence[PageMark]) -> str:
-    """Build the legend: each kind with its sign and count."""
+    """Build the legend for a page's marks: each kind of mark with its sign and how often it occurs."""
     entries = []
     counts = Counter(mark.kind for mark in marks)
     is_recognised = counts["line"] + counts["unsure"] > 0

@@ -80,7 +80,7 @@ def _draw_reading(document: Document, engine: str | None, on_read: Callable[[Doc
 
 
 def draw_queue_state(state: QueueState) -> None:
-    """Draw a line about the queue, unless the queue is empty."""
+    """Draw a line with the numbers of running, waiting and delayed jobs, unless there is none."""
     words = []
     if state.running:
         words.append(_("{running} under way", running=count(state.running, "job")))
@@ -122,7 +122,7 @@ def draw_reference_steps(
     on_tag: OnOne,
     on_embed: OnOne,
 ) -> None:
-    """Draw a reference document's progress and its next step: chunks, tags, vectors."""
+    """Draw a reference document's progress in chunks, tags and vectors, with a button for the next step."""
     chunks = reference.chunks
     with st.container(border=True, key=f"documents_reference_{document.id}", gap="small"):
         st.markdown(_("**Steps of this reference document**"))

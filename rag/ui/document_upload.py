@@ -71,7 +71,7 @@ class Locked(NamedTuple):
 
 
 class WaitingFile(NamedTuple):
-    """A file which waits for a decision, or was decided on since the page was opened."""
+    """A file which waits for a decision, or was decided on since the page was opened; with the document it replaces."""
 
     document: Document
     #: The document to be replaced, and the pages with differences.
@@ -168,7 +168,7 @@ def _draw_limit(spending_limit: Decimal, on_limit: Callable[[Decimal], None]) ->
 
 
 def _choice(collections: Sequence[Collection], collection: Collection) -> UploadChoice:
-    """Draw the upload options; the collection's settings are preselected."""
+    """Draw the choice of collection and the upload options, which start with the collection's settings."""
     if len(collections) > 1:
         chosen = choose_collection(
             {c.id: c.name for c in collections}, key="documents_collection", chosen=collection.id
@@ -221,7 +221,7 @@ def _hand_over(
     limits: ExtractionLimits,
     actions: UploadActions,
 ) -> None:
-    """Hand over every file, then give the uploader a new key to free the files' memory."""
+    """Upload every file once, then give the uploader widget a new key, to free the files' memory."""
     handled: set[str] = st.session_state.documents_handled
     bar = st.progress(0.0)
     for position, file in enumerate(files):
@@ -250,7 +250,7 @@ def _hand_over(
 def _from_archive(
     file: UploadedFile, choice: UploadChoice, limits: ExtractionLimits, on_take: Take
 ) -> Iterator[Refused]:
-    """Hand over an archive's readable files; yield files which must not be unpacked."""
+    """Upload an archive's readable files; yield the files which must not be unpacked."""
     handled: set[str] = st.session_state.documents_handled
     content = file.getvalue()
     has_files = False
@@ -286,7 +286,7 @@ STEP_NAMES = {
 
 
 def _draw_head(words: str, key: str, on_dismiss: Callable[..., None], *dismissed: object) -> None:
-    """Draw a card's first line with a button to dismiss the card."""
+    """Draw a card's heading with a button to dismiss the card."""
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", wrap=False):
         st.markdown(words, width="stretch")
         st.button(_("Dismiss"), key=key, icon=":material/close:", type="tertiary", on_click=on_dismiss, args=dismissed)
@@ -326,7 +326,7 @@ def draw_locked(locked: Locked, *, on_dismiss: Callable[[str], None], on_unlock:
 
 
 def _draw_estimate(file: WaitingFile, actions: EstimateActions) -> None:
-    """Draw a document's content and its processing cost, to confirm or discard."""
+    """Draw a document's size and its estimated processing cost, with buttons to confirm or discard."""
     document = file.document
     estimate = document.estimate or {}
     with st.container(border=True, key=f"documents_estimate_{document.id}", gap="xsmall"):
@@ -424,7 +424,7 @@ def draw_finished(document: Document, *, on_dismiss: Callable[[str], None]) -> N
 
 
 def draw_remarks(document: Document) -> None:
-    """Draw a document's message, else its pages without text."""
+    """Draw the message on a document; without a message, the page numbers without text."""
     if document.message:
         st.caption(plain(language.translated(document.message)))
     elif document.empty_pages and document.status is not DocumentStatus.FAILED:
@@ -473,7 +473,9 @@ def draw_estimates(
     documents: DocumentLibrary,
     actions: EstimateActions,
 ) -> None:
-    """Draw what waits for a decision: a summary with the total, then each file replacing a document."""
+    """Draw the files waiting for a decision: a summary with the total cost, then each file which replaces a
+    document.
+    """
     waiting = [f for f in figures if f.status is DocumentStatus.ESTIMATED]
     # Documents estimated after this total was read are neither drawn nor confirmed with it.
     until = max(f.updated_at for f in waiting) if waiting else max(file.document.updated_at for file in files)
@@ -647,7 +649,7 @@ def draw_refused_files(refused: Sequence[RefusedFile], *, on_dismiss: Callable[[
 
 
 def draw_rest(number: int, status: DocumentStatus) -> None:
-    """Say how many documents have no card, and where to find them."""
+    """Say how many more documents have this status but no card on the page, and how to filter for these documents."""
     if number <= 0:
         return
     if status is DocumentStatus.ESTIMATED:

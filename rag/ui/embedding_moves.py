@@ -24,7 +24,7 @@ from rag.ui.widgets import ask_to_confirm, name_labels, red
 
 
 def better_models(collection: Collection) -> list[EmbedderOption]:
-    """Return the models a collection with a built-in model could move to; empty for other collections."""
+    """Return the paid models a collection could move to from a built-in model; [] if its model is not built in."""
     return _models(collection, paid_only=True) if collection.embedding_model.startswith("builtin/") else []
 
 
@@ -39,7 +39,7 @@ def _models(collection: Collection, *, paid_only: bool = False) -> list[Embedder
 
 
 def draw_moves(identity: Identity, collections: Sequence[Collection], *, problem: str) -> None:
-    """Draw each collection's model and its move to another model, redrawn while vectors are made.
+    """Draw each collection's model and its move to another model. A running move is redrawn every second.
 
     Errors go to `st.session_state[problem]`.
     """
@@ -186,7 +186,7 @@ def _draw_choice(identity: Identity, collection: Collection, act: Callable[[Call
 
 
 def _draw_open(move: Reembedding, *, on_confirm: Callable[[], None], on_cancel: Callable[[], None]) -> None:
-    """Draw a move waiting for confirmation, running, or stopped with a reason."""
+    """Draw a move which is waiting for confirmation, running, or stopped, with the reason."""
     words = _(
         "To {to_model}: {chunks_total}, about {estimated_cost}",
         to_model=plain(embedder_name(move.to_model)),

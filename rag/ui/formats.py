@@ -20,7 +20,7 @@ WITHOUT_PAGES = tuple(ending for loader in LOADERS if not loader.has_pages for e
 
 
 def money(dollars: Decimal | float | None) -> str:
-    """Format US dollars: four decimals below a dollar, two above; `None` is `unpriced`."""
+    """Format US dollars: four decimals below a dollar, two from a dollar on; `None` gives "unpriced"."""
     if dollars is None:
         return _(UNPRICED)
     amount = Decimal(str(dollars))
@@ -64,7 +64,7 @@ def percent(share: float | None) -> str:
 
 
 def time_zone(name: str | None) -> tzinfo:
-    """Return the visitor's zone from `st.context.timezone`; UTC if the browser sends an invalid zone or none."""
+    """Return the time zone named by `st.context.timezone`; UTC for an invalid name or `None`."""
     try:
         return ZoneInfo(name) if name else UTC
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -106,7 +106,7 @@ def language_name(code: str) -> str:
 
 
 def has_pages(file_name: str) -> bool:
-    """Whether a file with this name has pages to turn; other files are one long text."""
+    """Whether a file with this name has separate pages, like a PDF; other files are shown in one text."""
     return not file_name.lower().endswith(WITHOUT_PAGES)
 
 
@@ -200,6 +200,6 @@ def field_label(field: str) -> str:
 
 
 def stored_cost(values: Mapping[str, Any] | None, step: str) -> Decimal | None:
-    """Return a stored cost; `None` for an unknown price, zero before any spending."""
+    """Return a step's stored cost: `None` if the price is unknown, 0 if nothing was spent yet."""
     value = (values or {}).get(step, 0)
     return None if value is None else Decimal(str(value))

@@ -26,14 +26,17 @@ from rag.ui.theme import PRODUCT
 
 
 def reader_address(settings: Settings) -> str:
-    """Return the address for shared links: the public address, else the address in the browser."""
+    """Return the base address for shared links: `public_url` in the settings, else the address in the browser."""
     url = urlsplit(st.context.url or "")
     came_by = f"{url.scheme}://{url.netloc}" if url.netloc else settings.own_address
     return settings.public_url.rstrip("/") or came_by
 
 
 def frame_scripts(account_id: UUID) -> str:
-    """Return every page's scripts, in the reader's language, for the signed-in account."""
+    """Return the scripts for every page, with texts in the reader's language.
+
+    `account_id` keeps each account's unsent question apart.
+    """
     return "".join(
         [
             script("keep_signed_in", LATEST=_("Latest answer")),
@@ -88,10 +91,10 @@ def link_here(words: str, address: str) -> str:
 
 
 def account_actions(csrf_token: str) -> str:
-    """Build the links to change the password and to sign out, in this tab.
+    """Build the links to change the password, set a second factor and sign out, in the same tab.
 
     Signing out is an HTML form, not a Streamlit button: it sends a request, and the response clears the cookie. Without
-    the token, which an old tab may lack, it is a link to a page asking for confirmation.
+    `csrf_token`, which an old tab may lack, it is a link to a page which asks for confirmation.
     """
     change = link_here(_("Change password"), "/account/password")
     change += link_here(_("Second factor"), "/account/second-factor")
@@ -135,7 +138,7 @@ def shell(index: str) -> str:
 
 
 def preloads(names: tuple[str, ...], folder: Path) -> str:
-    """Return links telling the browser to load and compile these modules while it waits for the page."""
+    """Return HTML links which make the browser load these JavaScript modules while it waits for the page."""
     files = sorted(path.name for name in names for path in (folder / "static" / "js").glob(f"{name}*.js"))
     return "".join(f'<link rel="modulepreload" href="/static/js/{file}">' for file in files)
 

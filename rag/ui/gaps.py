@@ -164,7 +164,7 @@ def _draw_gap(identity: Identity, gap: Gap, wordings: Sequence[str]) -> None:
 
 
 def _draw_nearest(identity: Identity, gap: Gap) -> None:
-    """Draw what came nearest in the documents to the latest wording: perhaps the answer is there, in other words."""
+    """Draw the passages nearest to the gap's latest question: they may have the answer in other words."""
     near = [hit for hit in services().analytics.found_passages(identity, gap.latest_id) if hit.title]
     if not near:
         return
@@ -273,7 +273,7 @@ def upload_for(identity: Identity, gap: Gap, collection: Collection, file_name: 
 
 
 def _draw_awaited(identity: Identity, gap: Gap, document_id: UUID) -> None:
-    """Follow a gap's uploaded document until it is ready."""
+    """Draw the progress of the document uploaded for a gap until the gap is solved."""
 
     @st.fragment(run_every=FOLLOWED_EVERY_SECONDS)
     def follow() -> None:

@@ -1,7 +1,7 @@
 """Show pages in the reader's language, and let people choose it.
 
-A page has no context which survives from a click to the next, and callbacks run before the page. The language is
-therefore kept in the page's session, from which `rag.language` reads it.
+Python's context variables do not survive from a run of the page to the next, and callbacks run before the page. The
+language is therefore kept in Streamlit's session, from which `rag.language` reads it.
 """
 
 from __future__ import annotations
@@ -161,7 +161,9 @@ ICONS = {"radio_button_unchecked": N_("Not done yet")}
 
 
 def page_script() -> str:
-    """Return the script to set the page's language and direction, and to replace Streamlit's texts."""
+    """Return the script which sets the page's language and text direction, and replaces Streamlit's own
+    English texts.
+    """
     code = language.current()
     is_english = code == language.ENGLISH
     words = {

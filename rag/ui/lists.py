@@ -23,7 +23,7 @@ by_id: Callable[[Any], Hashable] = attrgetter("id")
 
 
 class Column(NamedTuple):
-    """A column: a value per row, and the look from `st.column_config`."""
+    """A column: `values`, one per row, and `look`, which `st.column_config` returns."""
 
     values: Any
     look: Any
@@ -50,7 +50,7 @@ def numbers(
 
 
 def bars(values: Iterable[float | None], width: Width = None) -> Column:
-    """Draw numbers beside bars. The largest number fills its bar."""
+    """Draw numbers with bars. The largest number has a full bar."""
     values = list(values)
     most = max((value for value in values if value is not None), default=0) or 1
     return Column(values, st.column_config.ProgressColumn(min_value=0, max_value=most, format="localized", width=width))
@@ -80,10 +80,10 @@ def draw(columns: Columns, *, alt: str, key: str | None = None, **options: Any) 
 def choose_row(
     rows: Sequence[Row], columns: Columns, *, key: str, alt: str, of: Callable[[Row], Hashable] = by_id
 ) -> Row | None:
-    """Draw rows as a table, and return the selected row.
+    """Draw rows as a table, and return the selected row, or `None`.
 
-    `of` returns a row's identity, which must cover everything shown. The selection is cleared when rows or identities
-    change.
+    `of` returns a hashable value for a row, which must cover everything shown. If rows or these values change, the
+    selection is cleared.
     """
     key = table_key(key, map(of, rows))
     chosen = draw(columns, alt=alt, key=key, on_select="rerun", selection_mode="single-row")
@@ -137,7 +137,7 @@ def table_key(name: str, of: Iterable[Hashable]) -> str:
 
 
 def draw_table_again(name: str) -> None:
-    """Redraw a table without a selection although its rows are unchanged."""
+    """Make the next run draw a table without a selection, although its rows are unchanged."""
     version, _rows = st.session_state.get(f"{name}_turn", (0, None))
     st.session_state[f"{name}_turn"] = (version, None)
 
@@ -156,13 +156,15 @@ class Paging(NamedTuple):
         return (self.page - 1) * self.rows
 
     def draw(self) -> None:
-        """Draw the numbers of the pages, if there are several."""
+        """Draw the page numbers to choose from, if there are several pages."""
         if self.pages > 1:
             st.pagination(self.pages, key=self.key)
 
 
 def paging(key: str, looked_for: object, total: int, *, rows: int) -> Paging:
-    """Divide `total` items into pages with `rows` items each. When `looked_for` changes, the first page is shown."""
+    """Divide `total` items into pages with `rows` items each. If `looked_for`, the search, changes, the first page is
+    shown.
+    """
     state, pages = st.session_state, max(-(-total // rows), 1)
     version, before = state.get(f"{key}_turn", (0, looked_for))
     if before != looked_for:

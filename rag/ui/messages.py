@@ -75,9 +75,9 @@ class Viewer:
 
 
 def replaced_answers(messages: Sequence[Message]) -> set[UUID]:
-    """Return the answers whose question was immediately asked again: a newer answer replaces them.
+    """Return the ids of answers whose question was asked again immediately; the newer answer replaces the older.
 
-    An answer passed on to a person stays in sight, because the person's reply appears there.
+    An answer passed on to a person is not replaced, because the person's reply appears there.
     """
     return {
         answer.id
@@ -92,9 +92,10 @@ def replaced_answers(messages: Sequence[Message]) -> set[UUID]:
 def draw_message(
     message: Message, viewer: Viewer, *, is_last: bool, question: str = "", is_replaced: bool = False
 ) -> DeltaGenerator | None:
-    """Draw a message and return the place for its figures. The last answer's sources are open, older ones on demand.
+    """Draw a message; for an answer, return the container for time and cost.
 
-    `question` is the question a message answers. A replaced message is collapsed with its sources and actions.
+    The sources are open for the last answer, and closed for older answers. `question` is the question which the message
+    answers. A replaced answer is collapsed, including its sources and actions.
     """
     if is_replaced:
         folded = st.expander(
@@ -138,7 +139,9 @@ def draw_shared(shared: SharedConversation, on_open: OpenSource) -> None:
 
 
 def as_written(message: Message, live: LiveAnswer) -> Message:
-    """Return a message with the finished answer before it is stored, without follow-up questions."""
+    """Return a message completed from `live`, whose answer is finished but not yet stored; follow-up questions are
+    missing.
+    """
     finished = live.written
     if finished is None:
         return message
@@ -153,10 +156,10 @@ def as_written(message: Message, live: LiveAnswer) -> Message:
 
 
 def draw_place(live: LiveAnswer) -> DeltaGenerator:
-    """Draw the placeholder for an answer's growing text; return the place for its steps.
+    """Draw the placeholder for an answer's growing text; return the container for its steps.
 
-    The browser follows the text itself (`live_text.py`): sent as Streamlit elements, the pieces for 100 answers are
-    more than a process can draw.
+    The browser follows the text itself (`live_text.py`), because sending the pieces of 100 answers as Streamlit
+    elements would overload a process.
     """
     with st.chat_message("assistant", avatar=MARK), st.container(gap="small"):
         st.html(place_of(live.message_id))
@@ -168,8 +171,9 @@ def draw_place(live: LiveAnswer) -> DeltaGenerator:
 def hold_back(live: LiveAnswer, is_rushed: Callable[[], bool], *, pulse_seconds: float) -> None:
     """Delay the rest of the page until this answer has its first words, if many people are waiting.
 
-    The price: after half a second, Streamlit fades parts a run has not redrawn. When fifty people ask within a second,
-    drawing the list, the menu and the rest would be a quarter of the work before their first words.
+    When fifty people ask within a second, drawing the conversation list, the menu and the rest would be a quarter of
+    the work before their first words. The delay has a limit, because Streamlit fades what a run has not redrawn after
+    half a second.
     """
     until = time.monotonic() + HOLD_SECONDS
     while is_rushed() and time.monotonic() < until and not live.wait_until_begun(min(pulse_seconds, HOLD_SECONDS)):
@@ -177,7 +181,7 @@ def hold_back(live: LiveAnswer, is_rushed: Callable[[], bool], *, pulse_seconds:
 
 
 def follow(live: LiveAnswer, steps: DeltaGenerator, *, pulse_seconds: float) -> None:
-    """Show an answer's steps until it is written. Every pulse lets a click end the run."""
+    """Show an answer's steps until the answer is written. Every `pulse_seconds`, a click can end the run."""
     for step in live.follow_steps(pulse_seconds):
         if step is None:
             be_interrupted()
@@ -300,7 +304,7 @@ def _draw_footer(message: Message, viewer: Viewer, *, is_last: bool, question: s
 
 
 def draw_figures(place: DeltaGenerator, message: Message) -> None:
-    """Draw an answer's time and cost when complete: follow-up questions cost money, too."""
+    """Draw an answer's time and cost after the follow-up questions, which cost money too."""
     if message.total_ms is not None or message.cost is not None:
         place.markdown(f":small[:gray[{' · '.join(_figures(message))}]]", width="content")
 
@@ -403,7 +407,7 @@ def _figures(message: Message) -> list[str]:
 
 
 def _was_searched(message: Message) -> bool:
-    """Tell whether a search was made: not for small talk, nor for whole documents, whose passages have no score."""
+    """Whether passages were searched for this answer. False for small talk, and for answers from whole documents."""
     if message.outcome in (Outcome.SMALL_TALK, Outcome.ASKED_BACK):
         return False
     return not message.citations or any(citation.get("score") for citation in message.citations)

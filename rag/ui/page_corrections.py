@@ -44,7 +44,7 @@ class OnSaved(Protocol):
 
 
 class Correcting(NamedTuple):
-    """The correcting person, and the callback which receives the new version."""
+    """The person who corrects, the corrections, and the callback which receives the new version."""
 
     identity: Identity
     corrections: Corrections
@@ -53,7 +53,7 @@ class Correcting(NamedTuple):
 
 @dataclass
 class Draft:
-    """A text being typed. `seen` is the original page's fingerprint."""
+    """A text being typed. `seen` is the fingerprint of the page's text when typing started."""
 
     document: Document
     page: int
@@ -68,7 +68,7 @@ class Draft:
 def draw_waiting(
     document: Document, pages: Sequence[DocumentPage], history: Sequence[PageCorrection], correcting: Correcting
 ) -> None:
-    """Draw the corrections which this version lacks, each with its text and possible actions."""
+    """Draw the corrections which were made to an earlier version and are missing in this version, each with actions."""
     if st.session_state.pop("documents_correction_saved", False):
         st.rerun()  # the panel opens the new version
     texts = {page.number: page.text for page in pages}
@@ -151,7 +151,7 @@ def _dismiss(document: Document, correction: PageCorrection, correcting: Correct
 
 
 def corrected_words(page: DocumentPage, pages: Sequence[DocumentPage], history: Sequence[PageCorrection]) -> str:
-    """Say who corrected a page, and when; empty without a correction."""
+    """Say who corrected a page, and when; "" if nobody did."""
     if not page.is_corrected:
         return ""
     _corrections, correction = of_page(page.number, pages, history)
@@ -292,7 +292,7 @@ def _save_if_free(document: Document, number: int, draft: Draft, correcting: Cor
 
 
 def _save(document: Document, number: int, draft: Draft, correcting: Correcting) -> None:
-    """Save a draft, and draw the whole page again. After a refusal the draft is kept with the reason."""
+    """Save a draft, and draw the whole page again. If saving fails, the draft stays and shows the error."""
     draft.problem = ""
     try:
         saved = correcting.corrections.save(correcting.identity, document.id, number, draft.text, seen=draft.seen)

@@ -50,11 +50,10 @@ def open_page_view(
     cited: Citation | None = None,
     on_close: Callable[[], None] | None = None,
 ) -> None:
-    """Draw the page view beside the answer, or over it on a narrow screen. Call it in each run while it stays open.
+    """Draw the page view beside the answer, or above the answer on a narrow screen, with the passage of `cited` marked.
 
-    The passage of `cited` is marked.
-
-    `on_close` runs when it is closed. `st.session_state.page_view_page` keeps the current page.
+    Call this in each run while the page view is open. `on_close` runs when a person closes it.
+    `st.session_state.page_view_page` holds the number of the page shown.
     """
     chunk_id = cited.chunk_id if cited else None
     section, passage, terms = (cited.section, cited.passage, cited.matched_terms) if cited else ("", "", ())
@@ -255,7 +254,7 @@ def _draw_way_back(words: str, on_turn: Callable[[int], None], place: int) -> No
 
 
 def page_of(documents: DocumentLibrary, who: Who, citation: Citation) -> int:
-    """Return the page to open for a citation: among several, the page with most marked words."""
+    """Return the number of the page to open for a citation: of several pages, the page with the most marked words."""
     if citation.first_page == citation.last_page:
         return citation.first_page
     chunks = documents.chunks(who, citation.document_id, chunk_id=citation.chunk_id)
@@ -265,7 +264,7 @@ def page_of(documents: DocumentLibrary, who: Who, citation: Citation) -> int:
 
 
 def turn_to(page: int) -> None:
-    """Set the page to show, in the callback opening the view."""
+    """Set the page number to show. Call this in the callback which opens the page view."""
     st.session_state.page_view_page = page
 
 
@@ -286,7 +285,7 @@ STRONG_MARK = "background:rgba(255,208,0,.55);color:inherit;border-radius:3px"
 
 
 def page_with_most(terms: Sequence[str], pages: Sequence[DocumentPage], passage: DocumentChunk) -> int:
-    """Return the page in a passage with most of the words, the first among equals."""
+    """Return the number of the passage's page with the most of these words; on a tie, the first."""
     best, most = passage.first_page, 0
     for page, start in zip(pages, page_starts(pages), strict=False):
         if passage.first_page <= page.number <= passage.last_page:
@@ -298,7 +297,9 @@ def page_with_most(terms: Sequence[str], pages: Sequence[DocumentPage], passage:
 
 
 def parts_of(text: str, passage: int = 0) -> list[tuple[int, int]]:
-    """Split text into spans, at least one. A span begins shortly before the character `passage`."""
+    """Split a text into spans (start, end), at least one. A span starts shortly before the character offset
+    `passage`.
+    """
     place = text.rfind("\n", 0, max(passage - LEAD_CHARACTERS, 0)) + 1
     before = list(_parts_between(text, 0, place)) if place else []
     return [*before, *_parts_between(text, place, len(text))]
@@ -325,7 +326,10 @@ def text_html(
     strong: tuple[int, int] | None = None,
     label: str = "",
 ) -> str:
-    """Build HTML text scrollable by keyboard; `mark` is a span to highlight, and `strong` a part within."""
+    """Build HTML for a text which can be scrolled by keyboard.
+
+    `mark` is the span (start, end) to highlight, and `strong` a span within it to highlight more.
+    """
     if mark is not None and mark[0] < mark[1]:
         start, end = max(mark[0], 0), min(mark[1], len(text))
         first, last = (min(max(at, start), end) for at in strong or (start, start))

@@ -415,9 +415,9 @@ def action_name(action: str) -> str:
 
 
 def change_words(entry: AuditEntry, named: Mapping[str, str] | None = None) -> str:
-    """Describe a change on a single line: `role: employee → manager; group: Sales`.
+    """Describe an audit entry's changes on a single line: `role: employee → manager; group: Sales`.
 
-    `named` are the names of collections and people by id.
+    `named` maps ids of collections and people to names.
     """
     words_of = {
         "status": {value: _(words).lower() for value, words in WORDS.items()},
@@ -437,7 +437,10 @@ def change_words(entry: AuditEntry, named: Mapping[str, str] | None = None) -> s
 
 
 def changed_values(entry: AuditEntry) -> list[tuple[str, str, Any]]:
-    """Return each changed field, its name on the pages, and [before, after]; of changed settings, each setting."""
+    """Return each changed field with its displayed name and its values [before, after].
+
+    A change of settings is split into the single settings.
+    """
     changes: list[tuple[str, str, Any]] = []
     for field, values in sorted(entry.changes.items()):
         before, after = values if isinstance(values, list) and len(values) == 2 else (None, None)
@@ -451,7 +454,7 @@ def changed_values(entry: AuditEntry) -> list[tuple[str, str, Any]]:
 
 
 def changed_field(field: str) -> str:
-    """Return a field's or a setting's name in the audit log."""
+    """Return the displayed name of a field or setting in the audit log."""
     setting = SETTINGS.get(field)
     return _(FIELDS.get(field) or (setting.title if setting else field.replace("_", " ")))
 

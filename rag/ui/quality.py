@@ -229,7 +229,7 @@ def _draw_runs(identity: Identity, collection: Collection, draw_details: DrawDet
 
 
 def _draw_newest(runs: Sequence[Run]) -> None:
-    """Draw the newest complete run's figures against the previous run, each with its history."""
+    """Draw the numbers of the newest finished run, each with the change since the run before and with its history."""
     ended = [run for run in runs if run.finished_at is not None]
     if not ended:
         return
@@ -302,7 +302,7 @@ def _draw_comparison(identity: Identity, earlier: Run, later: Run) -> None:
 
 
 def _draw_pairs(identity: Identity, earlier: Run, later: Run) -> None:
-    """Draw both runs' answers to each question, with different outcomes first."""
+    """Draw the questions in both runs with both answers; questions with different outcomes come first."""
     evaluations = services().evaluations
     words = outcome_names()
     answers_by_run: list[dict[str, Result]] = []
@@ -372,7 +372,10 @@ def _start_run(identity: Identity, collection: Collection, golden: list[GoldenQu
 
 
 def _choose_models(profiles: Sequence[Profile]) -> Sequence[str]:
-    """Draw the choice of answering models, if any is configured; "" means each profile's model."""
+    """Draw the choice of answering models; return the chosen models.
+
+    Returns ("",), meaning each profile's model, if none is chosen or a profile has no model.
+    """
     providers = services().providers
     if not profiles or any(providers.chat_model_for(profile) is None for profile in profiles):
         return ("",)

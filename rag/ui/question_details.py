@@ -50,14 +50,16 @@ ROLE_NAMES = {"system": N_("Instructions"), "user": N_("Sent"), "assistant": N_(
 
 
 def cost_words(cost: Any, is_priced: bool) -> str:
-    """Format a question's cost; calls without a known price are mentioned, never counted as zero."""
+    """Format a question's cost. If a call had no known price, this adds "unpriced" and never counts the
+    call as zero.
+    """
     if is_priced:
         return money(cost)
     return _("{cost} + unpriced", cost=money(cost)) if cost else _("unpriced")
 
 
 def known_cost_words(cost: Any, is_priced: bool) -> str:
-    """Write a question's cost in few letters: at least the known part."""
+    """Format a question's cost briefly: `≥ $0.0012` if some calls have no known price."""
     return cost_words(cost, is_priced) if is_priced or not cost else f"≥ {money(cost)}"
 
 
@@ -284,7 +286,9 @@ def draw_run_again(identity: Identity, entry: ChatLogEntry) -> None:
 
 
 def draw_comparison(before: ChatLogEntry, after: ChatLogEntry, titles: tuple[str, str]) -> None:
-    """Draw two answers to a question under their titles, with each passage's rank in the first answer."""
+    """Draw two answers to a question under `titles`. The second answer's passages are listed with their
+    rank in both.
+    """
     words = outcome_names()
     for column, title, entry in zip(st.columns(2), titles, (before, after), strict=True):
         with column:

@@ -214,7 +214,7 @@ def _draw_sentences(
 
 
 class RerankingEffect(NamedTuple):
-    """The effects of reranking: each value is the share of questions with reranking in which the effect was seen."""
+    """The effects of reranking: each is a share of reranked questions, 0 … 1, but `place` is a rank."""
 
     questions: int
     #: The first passage changed.
@@ -226,7 +226,7 @@ class RerankingEffect(NamedTuple):
 
 
 class SearchGroup(NamedTuple):
-    """Questions with something in common, and how their searches went."""
+    """Searches with a common language, group or collection, with averages."""
 
     name: str
     questions: int
@@ -238,7 +238,7 @@ class SearchGroup(NamedTuple):
 
 
 def reranking_of(searches: Sequence[LoggedSearch]) -> RerankingEffect | None:
-    """Return the effect of reranking; `None` if no search was reranked."""
+    """Return the effects of reranking; `None` if no search was reranked."""
     places = [search.moved_from for search in searches if search.moved_from is not None]
     if not places:
         return None
@@ -252,7 +252,7 @@ def reranking_of(searches: Sequence[LoggedSearch]) -> RerankingEffect | None:
 
 
 def part_name(by: PartsBy, name: str) -> str:
-    """Write a group, a collection or a language by name."""
+    """Return the displayed name of a group of searches: a language, a user group or a collection."""
     if by == "language" and name:
         return language_name(name)
     return name or _("none")
@@ -268,7 +268,7 @@ def search_groups(searches: Sequence[LoggedSearch], by: PartsBy) -> list[SearchG
 
 
 def search_group(name: str, searches: Sequence[LoggedSearch]) -> SearchGroup:
-    """Summarize searches; at least one."""
+    """Summarise a group with at least one search."""
     similar = [search.similarity for search in searches if search.similarity is not None]
     return SearchGroup(
         name,

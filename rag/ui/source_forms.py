@@ -15,7 +15,7 @@ from rag.ui.forms import draw_fields, entered
 
 @dataclass(frozen=True, kw_only=True)
 class SignIn:
-    """How a person signs in to a service instead of entering keys."""
+    """A sign-in to a service, which replaces entering keys in a form."""
 
     #: Draws who signed in, or the way there.
     draw: Callable[[], None]
@@ -43,7 +43,7 @@ class SourceForm:
     sign_in: Callable[[Identity, Collection], SignIn | None] | None = None
 
     def place(self, settings: Mapping[str, Any]) -> str:
-        """Format a source's name, such as a bucket and a folder."""
+        """Return the name by which people recognise a source: "bucket/folder"."""
         return "/".join(str(settings[name]) for name in self.shown if settings.get(name))
 
     def draw(self, key: str) -> None:

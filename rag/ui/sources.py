@@ -1,7 +1,8 @@
-"""Draw an answer's sources: numbers as chips which open a card, and the cards below the answer.
+"""Draw an answer's sources: chips with numbers which open a card, and the cards below the answer.
 
 An answer's numbers are links to `#{anchor}-{number}` (`answer_markdown`). HTML attributes beside the answer hold each
-card's text. The script shows it strictly as text, and opens the page through the button on the source's card.
+card's text. A script shows this text without interpreting it as HTML, and opens a page by pressing the hidden button on
+the source's card.
 """
 
 from __future__ import annotations
@@ -41,14 +42,18 @@ def sentence_of(citation: Citation) -> str:
 
 
 def place_of_source(citation: Citation) -> str:
-    """Return a passage's page or heading, depending on the kind of document."""
+    """Return where a passage is: its page, or its heading for files without pages; with the collection, if several were
+    asked.
+    """
     is_paged = has_pages(citation.file_name) and not citation.category
     place = pages(citation.first_page, citation.last_page) if is_paged else citation.section
     return " · ".join(part for part in (citation.collection, place) if part)
 
 
 def shown_path(citation: Citation, *, is_wide: bool) -> str:
-    """Return the headings above a passage: all on a wide card, else the nearest, with the name for a sheet."""
+    """Return the headings above a passage: all on a wide card, else the nearest; for spreadsheets also the sheet's
+    name.
+    """
     headings = citation.section.split(PATH_SEPARATOR)
     if is_wide:
         return citation.section
@@ -58,9 +63,11 @@ def shown_path(citation: Citation, *, is_wide: bool) -> str:
 
 
 def distinguishing_labels(citations: Sequence[Citation]) -> dict[UUID, str]:
-    """Return labels to distinguish an answer's documents.
+    """Return labels to distinguish an answer's documents, by document id; documents without need for a label are
+    missing.
 
-    The label is the folder; documents with equal titles in a folder add the file, and equal files a number.
+    The label is the folder. Documents with equal titles in a folder also get the file name, and equal file names a
+    number.
     """
     documents = {citation.document_id: citation for citation in citations}
     folders = {key: folder_shown(c.title or c.file_name, c.folder) for key, c in documents.items()}
@@ -81,7 +88,10 @@ def distinguishing_labels(citations: Sequence[Citation]) -> dict[UUID, str]:
 
 
 def sources_html(citations: Sequence[Citation], anchor: str, message_id: UUID, places: Places | None = None) -> str:
-    """Build the cards over an answer's numbers, for the script: a card for each of `places`."""
+    """Build the cards which open over an answer's numbers, as hidden HTML for the script.
+
+    `places` holds, for each number, a citation for each time the answer cites it.
+    """
     labels, items = distinguishing_labels(citations), []
     links = [
         (place_of_number(anchor, number, place), opener, citation)
@@ -109,7 +119,10 @@ def _once_each(citations: Sequence[Citation]) -> Places:
 
 
 def _openers(anchor: str, places: Sequence[Citation]) -> list[str]:
-    """Return, for each place with a number, the key of the button which opens its page; equal marks share a key."""
+    """Return, for each time a number is cited, the key of the button which opens its page.
+
+    Citations with equal marked words share a button.
+    """
     marks = [citation.matched_terms for citation in places]
     firsts = [marks.index(mark) + 1 for mark in marks]
     number = places[0].number
@@ -155,13 +168,13 @@ def draw_source_cards(
     on_open: Callable[[Citation], None],
     places: Places | None = None,
 ) -> None:
-    """Draw a card per citation; the `[n]` in an answer links to the anchor `{anchor}-n`.
+    """Draw a card for each citation; `[n]` in the answer links to the anchor `{anchor}-n`.
 
-    A card shows the sentence cited at the first of the number's `places`. For the other places, hidden buttons open the
-    page; only the script presses them.
-
-    `on_open` is called with the citation whose page to open. Scores are not shown: they measure how many of the
-    question's words a passage holds, and people would read "100%" as a correct answer.
+    `places` holds, for each number, a citation for each time the answer cites it. The card shows the sentence cited the
+    first time; hidden buttons, which only the script presses, open the page for the other times. `on_open` is called
+    with the citation whose page to open.
+    Scores are not shown, because a score is the share of the question's words in a passage, and people would read
+    "100%" as a correct answer.
     """
     columns, labels = min(len(citations), 3), distinguishing_labels(citations)
     places = places or _once_each(citations)
@@ -175,7 +188,7 @@ def draw_source_cards(
 
 
 def _draw_openers(places: Sequence[Citation], anchor: str, on_open: Callable[[Citation], None]) -> None:
-    """Draw the hidden buttons for a number's further places."""
+    """Draw the hidden buttons which open the page for the second and further times a number is cited."""
     further = dict(zip(_openers(anchor, places), places, strict=True))
     del further[f"{anchor}_open_{places[0].number}"]
     if further:
@@ -263,7 +276,7 @@ def _draw_link(label: str, address: str, icon: str) -> None:
 
 
 def _unsupported_words(citation: Citation) -> str:
-    """Name the answer's sentence this passage does not support."""
+    """Return a sentence naming the first part of the answer which this passage does not support."""
     if not citation.unsupported:
         return _("Check the figures: not all of them are on this page.")
     first = citation.unsupported[0]

@@ -95,7 +95,7 @@ def _around_addresses(text: str, write: Callable[[str], str]) -> list[str]:
 
 
 def _join_pieces(pieces: Iterable[str]) -> str:
-    """Join pieces. Adjacent backticks would merge into a longer run, which neither begins nor ends code."""
+    """Join pieces of Markdown, with a space between adjacent backticks, which would otherwise form a longer run."""
     joined: list[str] = []
     for piece in filter(None, pieces):
         if joined and joined[-1].endswith("`") and piece.startswith("`"):
@@ -115,15 +115,15 @@ def answer_markdown(text: str, numbers: Iterable[int] = (), anchor: str = "") ->
 
 
 def place_of_number(anchor: str, number: int, place: int) -> str:
-    """Return the link from a number in an answer to its `place`, counted from 1."""
+    """Return the link target for the n-th time an answer cites a number; `place` is n, from 1."""
     return f"{anchor}-{number}" if place == 1 else f"{anchor}-{number}-{place}"
 
 
 class GrowingAnswer:
-    """Write a growing answer as HTML. A block followed by another block is final and written once.
+    """Converts a growing answer to HTML. A block is final once another block follows, and is converted only once.
 
-    The HTML uses the tags in `ANSWER_TAGS`, with no attribute except a list's first number, and is inert: everything
-    from models or documents is text.
+    The HTML has only the tags in `ANSWER_TAGS` and no attributes except a list's first number. Text from models and
+    documents cannot add HTML.
     """
 
     def __init__(self) -> None:
@@ -134,7 +134,7 @@ class GrowingAnswer:
         self._finished_to = 0
 
     def grow(self, text: str) -> None:
-        """Take the answer's current text; `text` begins with the text from the previous call."""
+        """Take the answer's current text, which must begin with the text from the previous call."""
         before, self._text = self._text, text
         line = before[before.rfind("\n") + 1 :]
         # Most pieces are words on the same line, and passage numbers. Parsing the whole block for each piece would take
@@ -159,7 +159,7 @@ class GrowingAnswer:
 
 
 def _top_blocks(tokens: Sequence[Token]) -> list[list[Token]]:
-    """Group tokens by top-level block."""
+    """Group a parser's tokens by top-level Markdown block."""
     blocks: list[list[Token]] = []
     depth = 0
     for token in tokens:
@@ -182,7 +182,7 @@ def _html(tokens: list[Token]) -> str:
 
 
 def _with_chips(token: Token) -> Iterator[Token]:
-    """Turn passage numbers into chips; the stored answer has links instead."""
+    """Replace citation numbers by chips in HTML. The stored answer has links instead."""
     if token.type != "text" or "[" not in token.content:
         yield token
         return
@@ -288,7 +288,7 @@ def _escaped(text: str) -> str:
 
 
 def code(content: str) -> str:
-    """Return inline code, between enough backticks. Not for use after "[" or "|" characters."""
+    """Return text as inline code, with enough backticks around. Not for use after the characters "[" and "|"."""
     content = " ".join(content.split()) or " "
     runs = {len(run) for run in BACKTICKS.findall(content)}
     ticks = "`" * next(length for length in range(1, len(runs) + 2) if length not in runs)
@@ -302,7 +302,10 @@ def _prefix_lines(block: str, first: str, rest: str) -> str:
 
 
 def _fullest(hits: Sequence[tuple[int, str]], width: int) -> int:
-    """Return where the window with most different terms begins, a little before a hit, the earliest on a tie."""
+    """Return where the window of `width` characters with the most different terms starts; on a tie, the earliest.
+
+    Windows start a little before a hit, or at 0.
+    """
     best, most = 0, 0
     within: Counter[str] = Counter()
     first = after = 0

@@ -41,18 +41,18 @@ def document_labels(documents: Iterable[Document | DocumentName]) -> Labels[UUID
 
 
 def name_labels(names: Mapping[Option, str], *, missing_label: str = "") -> Labels[Option]:
-    """Label items which have only a name."""
+    """Return labels for options which are told apart only by name; equal names get the id."""
     missing_label = missing_label or _("No longer there")
     return distinct_labels(names.items(), lambda item: item[0], lambda item: item[1], missing_label=missing_label)
 
 
 def words_of(names: Mapping[Option, str]) -> Callable[[Option], str]:
-    """Return labels for a widget whose options are the product's words."""
+    """Return a function which translates an option's name into the reader's language, for `format_func`."""
     return lambda option: _(names[option])
 
 
 def draw_head(heading: str, *, is_title: bool = False) -> DeltaGenerator:
-    """Draw a heading and return its row, with room for buttons or a choice beside the heading."""
+    """Draw a heading; return the row container, in which the caller can add buttons beside the heading."""
     row = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
     if is_title:
         row.title(heading, anchor=False, width="content")
@@ -96,7 +96,7 @@ def filter_box(label: str, names: Mapping[Option, str], *, everything: str, key:
 
 
 def draw_step(title: str, words: str, *, is_done: bool) -> None:
-    """Draw a step with its title and a remark, ticked if done."""
+    """Draw a step with a title and a remark, with a tick if done."""
     icon = ":green[:material/check_circle:]" if is_done else ":gray[:material/radio_button_unchecked:]"
     st.markdown(f"{icon} **{plain(title)}** :gray[{plain(words)}]", width="content")
 
@@ -163,7 +163,9 @@ def dialog(title: str, **options: Any) -> Callable[[Callable[P, None]], Callable
 
 
 def drawn(labels: Labels[Option]) -> Callable[[Option], str]:
-    """Return labels for pills, radio buttons and segmented controls, which draw Markdown."""
+    """Return a function for `format_func` in widgets which interpret labels as Markdown: pills, radio buttons,
+    segmented controls.
+    """
     return lambda option: plain(labels.of(option))
 
 
@@ -237,9 +239,9 @@ def ask_to_confirm(
 
 
 def draw_end_button(label: str, state_key: str) -> None:
-    """Draw the final button in a dialog showing a secret once, kept in `st.session_state[state_key]` until then.
+    """Draw the final button of a dialog which shows a secret once. A click removes the secret from the session.
 
-    If the value were removed when drawn, a rerun at this moment would lose it.
+    The secret is in `st.session_state[state_key]`. Removing it when drawn would lose it if the page reruns meanwhile.
     """
     if st.button(label, key=f"{state_key}_done", type="primary", on_click=st.session_state.pop, args=(state_key, None)):
         st.rerun()
