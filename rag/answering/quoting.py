@@ -64,7 +64,7 @@ def evidence_of(quotes: Quotes, context: ContextResponse) -> Evidence:
 
     The quotations' probability decides; if a reranker judged the passages, the search decides. Without the model of
     meaning, quotations which lack the requested kind of fact, or the company or country in the question, give
-    "perhaps".
+    "perhaps"; so does a passage in the question's language without its subject.
     """
     signals = signals_of(quotes, context)
     if signals is not None and signals.names_another:
@@ -73,7 +73,8 @@ def evidence_of(quotes: Quotes, context: ContextResponse) -> Evidence:
     if signals is None or is_reranked or context.probability is None:
         return context.evidence if quotes.answers else "perhaps"
     likely, perhaps = probability(signals), PERHAPS
-    is_doubtful = is_unnamed(quotes, context) or signals.is_within_another
+    is_elsewhere = not (quotes.is_about or signals.is_across)
+    is_doubtful = is_unnamed(quotes, context) or signals.is_within_another or is_elsewhere
     if likely is None:
         likely, perhaps = probability_by_words(signals), PERHAPS_BY_WORDS
         is_doubtful = is_doubtful or not quotes.answers

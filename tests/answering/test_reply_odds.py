@@ -162,6 +162,26 @@ def test_a_word_within_the_word_for_another_thing_is_at_most_perhaps(question: s
     assert evidence_of(replace(sure, numbers=(1,)), context(0.9)) == called
 
 
+@pytest.mark.parametrize(
+    ("question", "text", "called"),
+    [
+        ("How many weeks of paternity leave do I get?", "8 Leaving\n\nNotice is four weeks from band 2.", "perhaps"),
+        ("How many weeks of paternity leave do I get?", "Paternity leave is four weeks.", "answered"),
+        ("How many weeks of paternity leave do I get?", "Partner leave is four weeks.", "answered"),
+        ("Wie viele Wochen Elternzeit habe ich?", "Die Kündigungsfrist beträgt vier Wochen.", "perhaps"),
+        ("Wie viele Wochen Elternzeit habe ich?", "New parents stay at home for four weeks.", "answered"),
+    ],
+)
+def test_a_passage_in_the_same_language_without_the_subject_is_at_most_perhaps(
+    question: str, text: str, called: str
+) -> None:
+    quotes = best_quotes(question, [passage(1, text)])
+    assert quotes is not None
+    assert quotes.signals is not None
+    sure = replace(quotes, signals=replace(SURE, meaning=None, is_across=quotes.signals.is_across))
+    assert evidence_of(replace(sure, numbers=(1,)), context(0.9)) == called
+
+
 def test_what_the_search_knows_of_the_passage_is_a_signal() -> None:
     quotes = Quotes("“Soup is served at noon.” [1]", (1,), signals=replace(NEAR, meaning=None))
     signals = signals_of(quotes, context(0.9))
