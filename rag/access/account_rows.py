@@ -80,9 +80,10 @@ def _one_line(text: str) -> str:
 def set_password(
     connection: Connection, account_id: UUID, password_hash: str, *, keep_session_id: str = ""
 ) -> tuple[Account, list[str]]:
-    """Store a password, end other sessions and connected programs, and void earlier links.
+    """Store a password. Void earlier password links, disconnect programs, and end the sessions except
+    `keep_session_id`.
 
-    Returns the account and the ids of the ended sessions.
+    Returns the account and the ids of the ended sessions. Raises `LinkExpired` if the account is missing.
     """
     account = read_account(connection, "set_password", account_id=account_id, password_hash=password_hash)
     if account is None:
@@ -94,7 +95,7 @@ def set_password(
 
 
 def end_sessions(connection: Connection, account_id: UUID, except_session_id: str = "") -> list[str]:
-    """End an account's sessions except one, and return the ids of the ended sessions."""
+    """End an account's sessions except `keep_session_id`, and return the ids of the ended sessions."""
     parameters = {"account_id": account_id, "except_session_id": except_session_id}
     return [row[0] for row in connection.execute(queries["end_sessions_of_account"], parameters)]
 
@@ -110,7 +111,7 @@ def add_account(connection: Connection, **values: Any) -> Account:
 
 
 def read_account(connection: Connection, statement: str, /, **parameters: Any) -> Account | None:
-    """Run a named statement that selects an account, and return the account; `None` without a row."""
+    """Run a named statement which selects an account, and return the account, or `None` if no row is found."""
     with connection.cursor(row_factory=kwargs_row(account_from)) as cursor:
         return cursor.execute(queries[statement], parameters).fetchone()
 
@@ -121,6 +122,6 @@ def account_from(*, role: str, **values: Any) -> Account:
 
 
 def read_value(connection: Connection, name: str) -> Any:
-    """Run a named statement and return the first column in its first row; `None` without a row."""
+    """Run a named statement and return the first column of the first row, or `None` if no row is found."""
     row = connection.execute(queries[name]).fetchone()
     return row[0] if row else None

@@ -96,11 +96,10 @@ class Accounts:
         return bytes(self._database.fetch_value(self._tenant_id, "company_mark") or b"")
 
     def sign_in(self, email: str, password: str, browser: Browser | None = None) -> Account:
-        """Check address and password in each tenant with such an account, and return the first active account they
-        match.
+        """Check address and password against this address's account in each tenant; return the first active account
+        that matches.
 
-        `browser` describes the browser which sent them.
-
+        `browser` describes the browser in use.
         Raises `WrongPassword`, the same for a wrong password and for an unknown address; `AccessError` if the account
         is disabled; `TooManyAttempts` with the seconds to wait, during which a correct password is refused too.
         """
@@ -173,10 +172,10 @@ class Accounts:
         return any(self._knows(tenant_id, account_id, browser) for account_id, tenant_id in candidates)
 
     def know_browser(self, tenant_id: str, account_id: UUID, known_token: str = "") -> str:
-        """Record that the account has signed in from a browser, and return the token for the browser's cookie.
+        """Record that the account has signed in from a browser, and return the token to store in the browser's cookie.
 
-        `known_token` is the token in the browser's present cookie. A token unknown to the tenant is replaced, because
-        an attacker may have planted it; a known token stays, also for further accounts.
+        `known_token` is the token in the cookie now. A token unknown to the tenant is replaced, because an attacker may
+        have planted it. A known token stays, also if other accounts use the same browser.
         """
         with self._database.transaction(tenant_id) as connection:
             is_ours = False
@@ -210,10 +209,7 @@ class Accounts:
         open_link(self._database, token, "first_admin")
 
     def create_first_admin(self, token: str, email: str, name: str, password: str) -> Account:
-        """Create the first administrator.
-
-        Among concurrent attempts, the first wins and the others raise `LinkExpired`.
-        """
+        """Create the first administrator. Raises `LinkExpired` if a concurrent attempt was faster."""
         tenant_id, _ = open_link(self._database, token, "first_admin")
         address = normal_email(email)
         values = {"email": address, "name": normal_name(name), "role": Role.ADMIN, "user_group": ""}
@@ -391,9 +387,9 @@ class Accounts:
             yield connection
 
     def _note_refused(self, candidates: Sequence[tuple[UUID, str]], refused: Sequence[AccessError]) -> None:
-        """Note in each account's audit log why the sign-in was refused, except for a mere delay.
+        """Write to each account's audit log why the sign-in was refused, unless the reason was only a delay.
 
-        For use when no account with the address accepted the sign-in.
+        Call this when no account with the address accepted the sign-in.
         """
         for (account_id, tenant_id), error in zip(candidates, refused, strict=True):
             if not isinstance(error, TooManyAttempts):
@@ -401,9 +397,9 @@ class Accounts:
                 self._database.execute(tenant_id, "note_sign_in", **refusal)
 
     def _find_by_email(self, address: str) -> Candidates:
-        """Return account and tenant ids for an address, from all tenants.
+        """Return pairs (account id, tenant id) for an address, from all tenants.
 
-        An unknown address gets `NOBODY` in the main tenant.
+        An unknown address gives a single pair: `NOBODY` and the main tenant.
         """
         if is_email(address):
             with self._database.transaction(None, email=address) as connection:
@@ -412,7 +408,7 @@ class Accounts:
         return [(NOBODY, self._tenant_id)]
 
     def _find_candidates(self, address: str, browser: Browser) -> Candidates:
-        """Find accounts like `_find_by_email`, and put those which have signed in from this browser first."""
+        """Return pairs like `_find_by_email`; accounts which have signed in from this browser before come first."""
         candidates = self._find_by_email(address)
         if len(candidates) > 1 and TOKEN.fullmatch(browser.known_token):
             candidates.sort(key=lambda pair: not self._knows(pair[1], pair[0], browser))
@@ -425,8 +421,8 @@ class Accounts:
     def _count_attempt(self, tenant_id: str, account_id: UUID, browser: Browser) -> tuple[str | None, str]:
         """Count an attempt as wrong before its password is checked.
 
-        Returns the stored hash, `None` without an account; and the browser's token hash, "" unless the account has
-        signed in there before. Raises `TooManyAttempts`.
+        Returns the stored password hash, or `None` if there is no account, and the hash of the browser's token, or ""
+        unless the account has signed in from this browser before. Raises `TooManyAttempts`.
         """
         now, wait_seconds = self._clock(), 0.0
         with self._database.transaction(tenant_id, checks=account_id) as connection:
@@ -459,9 +455,10 @@ class Accounts:
 
 
 def most_telling(refused: Sequence[AccessError]) -> AccessError:
-    """Choose the error to show when a sign-in failed for every account with an address.
+    """Choose the error to show when the sign-in failed for every account with an address.
 
-    A disabled account with the correct password comes first, then a wrong password, then the shortest wait.
+    Errors after a correct password come first, for example for a disabled account, then a wrong password, then the
+    shortest wait.
     """
     waits = [error for error in refused if isinstance(error, TooManyAttempts)]
     wrong = [error for error in refused if isinstance(error, WrongPassword)]

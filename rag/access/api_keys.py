@@ -50,7 +50,7 @@ MAXIMUM_CACHED_TENANTS = 10_000
 
 
 def scopes_of(role: Role) -> frozenset[str]:
-    """Return the scopes a person with this role has in the API without a key."""
+    """Return the API scopes of a person with this role who is signed in and uses no API key."""
     return frozenset(SCOPES) if role.includes(Role.ADMIN) else READ_SCOPES
 
 

@@ -1,9 +1,9 @@
 """Programs connected to people's accounts by OAuth 2.1: they act as the person, within the agreed scopes.
 
-Registration stores nothing: a program's client id is its description, signed by this database, so registrations cannot
-fill a table. Codes and tokens are stored as hashes. A code and a refresh token work once: a second use means theft by
-one of two holders, and disconnects the program, even after many newer tokens. A changed password, a changed role, and
-leaving disconnect all the person's programs.
+Registration stores nothing, so nobody can fill a table: a program's client id is its description, signed by this
+database. Codes and tokens are stored as hashes. Codes and refresh tokens work once. If one is used twice, one of its
+two holders is a thief, and the program is disconnected, even after many newer tokens. A changed password, a changed
+role, and leaving disconnect all the person's programs.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class ConnectedApps:
         return f"{body}.{self._signature(purpose, body)}"
 
     def unseal(self, purpose: str, sealed: str) -> dict[str, Any] | None:
-        """Decode a value from `seal`; `None` if the signature is wrong or for another purpose."""
+        """Decode a value from `seal`; `None` if the signature is wrong or was made for a different purpose."""
         body, _, signature = sealed.partition(".")
         if not hmac.compare_digest(signature.encode("utf-8", "replace"), self._signature(purpose, body).encode()):
             return None
@@ -198,7 +198,7 @@ class ConnectedApps:
         return code
 
     def grant(self, token: str) -> Grant | None:
-        """Return the grant for a code or token, expired or not; `None` if it is unknown."""
+        """Return the grant which a code or token belongs to, even if expired; `None` for an unknown code or token."""
         if not SECRET.fullmatch(token):
             return None
         hashed = token_hash(token)
@@ -223,7 +223,7 @@ class ConnectedApps:
         return (access, refresh) if issued else None
 
     def drop_if_used(self, token: str) -> None:
-        """Disconnect the program if this code or refresh token was used before: a second use means theft."""
+        """Disconnect the program if this code or refresh token was used before, because a second use means theft."""
         if not SECRET.fullmatch(token):
             return
         hashed = token_hash(token)
@@ -277,7 +277,9 @@ class ConnectedApps:
 
 
 def check_address(address: str) -> None:
-    """Raise `InvalidInput` unless a redirect address may receive codes: https, loopback http or an app's scheme."""
+    """Raise `InvalidInput` unless codes may be sent to a redirect address: https, http on this machine, or an app's
+    scheme.
+    """
     try:
         parts = urlsplit(address)
         host, _ = parts.hostname or "", parts.port

@@ -83,12 +83,12 @@ class SignInElsewhere(Protocol):
         ...
 
     def sign_out(self, secret: bytes) -> None:
-        """End the session at the service. Raises nothing."""
+        """End the person's session at the service. Raises no errors."""
         ...
 
 
 def origin_hash(issuer: str, name: str) -> str:
-    """Hash a service's address and its id for a person or session with SHA-256, as hex."""
+    """Hash a service's address together with the service's id for a person or session: SHA-256 in hex."""
     return hashlib.sha256(f"{issuer}\x00{name}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -147,7 +147,7 @@ class ExternalAccounts:
 
 
 def from_elsewhere(account: Account, origin: Origin) -> AccountFromElsewhere:
-    """Extend an account with the origin behind its sign-in."""
+    """Add to an account the origin: the sign-in at another service."""
     return AccountFromElsewhere(**{f.name: getattr(account, f.name) for f in fields(Account)}, origin=origin)
 
 

@@ -70,9 +70,9 @@ FRAMED = "default-src 'none'; script-src 'self'; "
 
 
 def content_security_policy(hosts: Iterable[str] = (), *, is_https: bool = False) -> str:
-    """Return the Content-Security-Policy header, allowing websockets to `hosts`.
+    """Return the Content-Security-Policy header, which allows websockets to `hosts`.
 
-    They are named because some browsers do not count a websocket to the same host as the same origin.
+    The hosts are listed by name because some browsers do not accept 'self' for a websocket to the same host.
     """
     scheme = "wss" if is_https else "ws"
     sockets = "".join(f" {scheme}://{host.lower()}" for host in dict.fromkeys(hosts) if HOST.fullmatch(host))
@@ -171,7 +171,9 @@ RECOGNISED_AT_ONCE = 100
 
 
 class AuthGuard:
-    """Pass a request on with `scope["identity"]` and `x-hr-*` headers, or respond to it directly."""
+    """Check each request: pass it on with `scope["identity"]` and `x-hr-*` headers, or respond without
+    passing it on.
+    """
 
     def __init__(
         self,
@@ -340,7 +342,9 @@ class AuthGuard:
         )
 
     def _within_limits(self, scope: Scope, path: str, identity: Identity, services: AccessServices) -> None:
-        """Raise `TooManyRequests` when this person has sent too many requests."""
+        """Raise `TooManyRequests` if this person has sent too many requests, has too many pages open, or uploads too
+        much.
+        """
         if is_for_programs(path):
             services.limits.count_request(identity)
         elif _is_page(scope, path) and self._has_many_pages(identity, services.settings):
@@ -351,7 +355,9 @@ class AuthGuard:
         return 0 < settings.pages_at_once <= self._sockets.count(identity.account_id)
 
     def _noting_acts(self, identity: Identity, sessions: Sessions, receive: Receive) -> Receive:
-        """Wrap a page's `receive`: note when a person acts, and disconnect the page when their rights have changed."""
+        """Wrap a page's `receive`: record when a person acts, and disconnect the page if the person's rights have
+        changed.
+        """
         session_id = identity.session_id
 
         async def noting() -> Message:
@@ -411,7 +417,7 @@ class AuthGuard:
 
 
 def is_act(message: Message) -> bool:
-    """Whether a websocket message from a page comes from a person's action, not from a scheduled refresh."""
+    """Whether a websocket message from a page was caused by a person's action and not by a scheduled refresh."""
     content = message.get("bytes")
     if message["type"] != "websocket.receive" or not content:
         return False
@@ -431,7 +437,7 @@ def _count_upload(scope: Scope, identity: Identity, services: AccessServices) ->
 
 
 def _is_page(scope: Scope, path: str) -> bool:
-    """Whether a request opens a page, which then holds a websocket."""
+    """Whether a request opens a page. An open page keeps a websocket."""
     return _wants_page(scope) and not path.startswith("/_") and "." not in path
 
 
@@ -481,12 +487,12 @@ def is_named_host(scope: Scope, settings: Settings) -> bool:
 
 
 def is_connected_by(path: str) -> bool:
-    """Whether a path belongs to OAuth, by which programs connect to people's accounts."""
+    """Whether a path is used for connecting programs to people's accounts (OAuth)."""
     return path in (OAUTH_SERVER, PROTECTED_RESOURCE, CONSENT) or path.startswith(OAUTH)
 
 
 def _hosts(scope: Scope, settings: Settings) -> list[str]:
-    """Return the hosts under which this page is reached."""
+    """Return the hosts under which browsers reach this page: the Host header's and the public address's."""
     return [host for host in (Headers(scope=scope).get("host", ""), urlsplit(settings.public_url).netloc) if host]
 
 
@@ -531,7 +537,7 @@ def presented_key(scope: Scope, settings: Settings, *, is_open: bool = False) ->
 
 
 def _as(scope: Scope, identity: Identity) -> Scope:
-    """Return the scope with the identity: for our routes, and in headers for Streamlit's `trustedUserHeaders`."""
+    """Return the scope with the person's identity: an entry for our routes, and headers for Streamlit."""
     headers = {
         b"x-hr-sid": identity.session_id,
         b"x-hr-user": identity.email,
@@ -560,7 +566,7 @@ def _wants_page(scope: Scope) -> bool:
 
 
 def _is_form(scope: Scope) -> bool:
-    """Whether a request is an HTML form from a browser. Its session may have ended, for example in a second tab."""
+    """Whether a request is an HTML form sent by a browser, which then gets a page in response and not JSON."""
     headers = Headers(scope=scope)
     kind = headers.get("content-type", "")
     return scope["method"] == "POST" and "text/html" in headers.get("accept", "") and kind.startswith(FORM_TYPE)

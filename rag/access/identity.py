@@ -18,7 +18,7 @@ from rag.types import Account
 
 @dataclass(frozen=True, kw_only=True)
 class SignInAttempt:
-    """A pending sign-in at a provider: the values its redirect must match when the browser returns."""
+    """A pending sign-in at a provider: the values which must match when the provider sends the browser back."""
 
     state: str
     nonce: str
@@ -29,7 +29,7 @@ class SignInAttempt:
 
 
 class SingleSignOn(Protocol):
-    """A provider where people sign in through their browser, such as OpenID Connect."""
+    """A provider at which people sign in with their browser, for example by OpenID Connect."""
 
     #: The provider's name in tokens.
     issuer: str

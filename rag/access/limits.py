@@ -36,7 +36,7 @@ WRONG = "Too many wrong passwords came from your network. Wait {wait} and try ag
 
 
 class Window:
-    """A rate limit with a sliding window: at most `most` units per caller within `within_seconds`."""
+    """A sliding-window rate limit: each caller may use at most `most` units within `within_seconds`; 0 is no limit."""
 
     def __init__(self, most: int, within_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         #: 0: no limit.
@@ -47,7 +47,7 @@ class Window:
         self._done: OrderedDict[str, deque[tuple[float, int]]] = OrderedDict()
 
     def wait_seconds(self, who: str, amount: int = 1) -> float:
-        """Return the seconds until the caller may use this amount, 0 if now, without counting it."""
+        """Return the seconds until the caller may use this amount, or 0 if allowed now. Does not count the amount."""
         with self._lock:
             return self._wait(who, amount)
 
@@ -65,7 +65,7 @@ class Window:
             self._note(who, amount)
 
     def give_back(self, who: str, amount: int = 1) -> None:
-        """Remove the caller's latest entry with this amount, for a use that had no effect."""
+        """Uncount the caller's latest use with this amount, for a use without effect."""
         with self._lock:
             done = self._done.get(who, deque())
             for at, part in reversed(done):
@@ -118,10 +118,10 @@ class Limits:
 
     @contextmanager
     def question(self, identity: Identity) -> Iterator[None]:
-        """Count a question like `count_question`. A person's question does not count if it fails with a status below
-        500.
+        """Count a question like `count_question`. If the block raises a `RagError` with a status below 500, uncount it.
 
-        A question refused for its length, for example, can then be corrected and sent again.
+        A question refused for its length, for example, can then be corrected and sent again. Questions with an API key
+        stay counted.
         """
         self.count_question(identity)
         try:
@@ -140,9 +140,8 @@ class Limits:
         _require(self._uploads, UPLOADS, str(identity.account_id), math.ceil(size / (1024 * 1024)))
 
     def require_few_wrong(self, address: str) -> None:
-        """Raise `TooManyAttempts` if a network address sent too many wrong passwords within ten minutes.
-
-        They count for all accounts together.
+        """Raise `TooManyAttempts` if a network address sent too many wrong passwords within ten minutes, for any
+        accounts.
         """
         if wait := self._wrong.wait_seconds(address):
             seconds = math.ceil(wait)
@@ -195,7 +194,7 @@ class Browser:
 
 
 class Waiting(NamedTuple):
-    """A browser in the queue of an account."""
+    """A browser waiting in an account's queue for its next attempt."""
 
     browser: str
     address: str
@@ -204,7 +203,7 @@ class Waiting(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Attempts:
-    """Wrong passwords for an account from unknown browsers, and the queue with the browsers waiting to try again."""
+    """An account's wrong passwords from unknown browsers, and the queue of browsers waiting to try again."""
 
     failed: int = 0
     #: Seconds of the clock.
@@ -243,9 +242,10 @@ def wait_seconds_after(failed_attempts: int) -> float:
 
 
 def next_attempt(failed_attempts: int, seconds_since: float) -> int:
-    """Return the number of failed attempts including the present attempt, which counts as wrong until checked.
+    """Return the number of failed attempts including this attempt, which counts as wrong until checked.
 
-    `failed_attempts` came before, the last `seconds_since` ago. Raises `TooManyAttempts` if it is too early.
+    `failed_attempts` is the number before, and `seconds_since` the time since the last attempt. Raises
+    `TooManyAttempts` if it is too early. After a day without a wrong password the count starts again at 1.
     """
     if seconds_since >= FORGOTTEN_AFTER_SECONDS:
         return 1
@@ -256,7 +256,7 @@ def next_attempt(failed_attempts: int, seconds_since: float) -> int:
 
 
 def too_early(wait_seconds: float) -> TooManyAttempts:
-    """Build the error for an attempt which comes too early."""
+    """Build the error for an attempt made before the delay is over."""
     seconds = math.ceil(wait_seconds)
     shown = f"{seconds} second{'s' if seconds != 1 else ''}" if seconds <= 300 else f"{math.ceil(seconds / 60)} minutes"
     return TooManyAttempts(f"Too many wrong passwords. Wait {shown} and try again.", wait_seconds=seconds)

@@ -42,7 +42,7 @@ def make_email(
 
 
 def send_emails(settings: Settings, messages: Iterable[EmailMessage]) -> dict[str, str]:
-    """Send e-mails over a single connection. Return the reason by address for those not sent."""
+    """Send e-mails over a single connection. Return, for each address which could not be reached, the reason."""
     waiting = {str(message["To"]): message for message in messages}
     failed: dict[str, str] = {}
     try:

@@ -46,7 +46,7 @@ class Passwords:
         return SEALED + self._locker.encrypt(self._hasher.hash(_normal(password)).encode()).decode()
 
     def matches(self, password: str, stored: str | None) -> bool:
-        """Whether a password matches the value from `hash`; `None` stands for an account that does not exist."""
+        """Whether a password matches `stored`, a value from `hash`. Pass `None` if the account does not exist."""
         has_password = stored is not None and stored != NOT_CHOSEN
         too_long = len(password) > MAXIMUM_CHARACTERS
         try:
@@ -70,9 +70,9 @@ class Passwords:
 
 
 def decoy(hasher: PasswordHasher) -> str:
-    """Return a hash which no password matches, for checks without an account: verifying it takes the usual time.
+    """Return a hash which no password matches, for an address without an account. Verifying it takes the usual time.
 
-    Its bytes are random, which saves computing a real hash (0.2 s processor time) at the start.
+    The bytes are random, which saves computing a real hash (0.2 s processor time) when the server starts.
     """
     salt, digest = (
         base64.b64encode(secrets.token_bytes(length)).decode().rstrip("=")
@@ -115,7 +115,7 @@ Result = TypeVar("Result")
 
 @dataclass(eq=False)
 class _Place:
-    """A place in the password queue."""
+    """A waiting request in the password queue."""
 
     turn: asyncio.Future[None]
     source: str
@@ -123,10 +123,10 @@ class _Place:
 
 
 class PasswordQueue:
-    """Run password checks in a few threads. If there are too many, choose which requests wait longer.
+    """Run password checks in a few threads. If requests have to wait, `_order` chooses the next.
 
-    Requests from browsers in which an account has signed in before come first, then requests from browsers with the
-    fewest requests, then the latest. Served in order of arrival, everybody would wait during a flood.
+    Requests from browsers in which an account has signed in before come first, then requests from the browsers with the
+    fewest waiting requests, then the latest requests. In order of arrival, everybody would wait during a flood.
     """
 
     def __init__(self, *, at_once: int = AT_ONCE, most_waiting: int = MOST_WAITING) -> None:
@@ -184,7 +184,7 @@ class PasswordQueue:
             chosen.turn.set_result(None)
 
     def _order(self, place: _Place) -> tuple[bool, int, int]:
-        """Return the sort key for a waiting request; the lowest is next."""
+        """Return a waiting request's sort key: the request with the lowest key is next."""
         number = self._waiting.index(place)
         if place.is_known:
             return False, 0, number

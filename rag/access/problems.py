@@ -66,7 +66,7 @@ def problem(
     is_reference: bool = False,
     status: HTTPStatus | None = None,
 ) -> Response:
-    """Convert an error to a response; `is_reference` uses the format described in source 002."""
+    """Convert an error to a response. If `is_reference`, use the format of the routes for reference documents."""
     details = dict(error.details)
     status = status or HTTPStatus(_reference_status(error) if is_reference else error.status)
     body = Problem(
@@ -88,9 +88,10 @@ def problem(
 
 
 def refusal(scope: Scope, error: RagError, *, headers: Mapping[str, str] | None = None) -> Response:
-    """Convert an error to the response format of the requested path: a protocol's, source 002's, or a problem.
+    """Convert an error to a response, in the format of the requested path.
 
-    Paths for reference documents and opinions use source 002's extra fields and statuses.
+    Protocols have their formats, the routes for reference documents and opinions add fields and statuses, and all other
+    paths get a `Problem`.
     """
     path = _path(scope)
     for prefix, write in FORMS.items():
@@ -103,7 +104,9 @@ def refusal(scope: Scope, error: RagError, *, headers: Mapping[str, str] | None 
 
 
 def _reference_status(error: RagError) -> int:
-    """Return 400 for a file that cannot be read or recognised, 500 for a failed model, else the error's status."""
+    """Return 400 for a file or page which cannot be read or recognised, 500 for a failed model call, else the error's
+    status.
+    """
     is_file = isinstance(error, DocumentError) and error.status != HTTPStatus.CONFLICT
     is_recognition = isinstance(error, ProviderError) and error.details.get("provider") in RECOGNISERS
     if is_file or is_recognition:

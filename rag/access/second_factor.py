@@ -218,7 +218,9 @@ class SecondFactors:
         return hmac.new(self._database.key, b"recovery code\x00" + code.encode("utf-8", "replace"), "sha256").digest()
 
     def _step_of(self, secret: str, code: str, now: float) -> int | None:
-        """Return the time step whose code matches, within one step of the present; `None` if no code matches."""
+        """Return the time step, the present, the last or the next, for which the code is correct; `None` if it is
+        wrong.
+        """
         app, present = pyotp.TOTP(secret), int(now // STEP_SECONDS)
         for step in (present, present - 1, present + 1):
             if hmac.compare_digest(app.at(step * STEP_SECONDS).encode(), code.encode("utf-8", "replace")):
@@ -241,8 +243,8 @@ class SecondFactors:
 def _count(connection: Connection, account: dict[str, Any], row: Any, browser: Browser, now: float) -> float:
     """Count an attempt as wrong before its code is checked, and return the seconds to wait; 0 means check it now.
 
-    Empties `account["browser"]` if the account has never signed in from that browser. Raises `TooManyAttempts` if a
-    known browser must wait.
+    `account["browser"]` is set to "" if the account has never signed in from this browser. Raises `TooManyAttempts` if
+    a known browser must wait.
     """
     browser_row = connection.execute(queries["codes_in_browser"], account).fetchone() if account["browser"] else None
     if browser_row is not None:

@@ -177,9 +177,10 @@ class Sessions:
         return identity
 
     def has_rights_still(self, identity: Identity) -> bool:
-        """Whether a session is still open with the same role; if not, close its connections.
+        """Whether a session is still open and its person has the same role. If not, the session's connections are
+        closed.
 
-        Also True if the database does not answer: the next query reports the failure.
+        If the database does not answer, this returns True, because the next query reports the failure.
         """
         try:
             current = self.find_by_id(identity.session_id, is_fresh=True)
@@ -191,9 +192,8 @@ class Sessions:
         return True
 
     def is_act_to_note(self, session_id: str) -> bool:
-        """Whether to store the time of an act in this session now: at most once a minute.
-
-        Never blocks on the database.
+        """Whether to store the time of a person's act in this session: true at most once a minute. Does not use the
+        database.
         """
         now = self._clock()
         with self._lock:
@@ -232,7 +232,7 @@ class Sessions:
         return is_recent(self._database, identity)
 
     def began_at(self, identity: Identity, issuer: str) -> bool:
-        """Whether this session began with a sign-in at the service `issuer`."""
+        """Whether this session began with a sign-in at `issuer`, a service's address."""
         stored_issuer = self._database.fetch_value(identity, "issuer_of_session", session_id=identity.session_id)
         return bool(issuer) and stored_issuer == issuer
 
@@ -280,7 +280,9 @@ class Sessions:
         return len(ended)
 
     def ask_elsewhere(self, service: SignInElsewhere) -> None:
-        """Set the service asked regularly whether people are still signed in, and notified when they sign out."""
+        """Register the service at which people may sign in: it is asked regularly whether they still are, and told when
+        they sign out.
+        """
         self._elsewhere = service
 
     def list(self, identity: Identity, account_id: UUID | None = None) -> list[OpenSession]:
@@ -316,9 +318,8 @@ class Sessions:
                 listener(session_id)
 
     def on_end(self, listener: Callable[[str], None]) -> None:
-        """Register a listener for the id of each session ended in this process.
-
-        It runs in the thread ending the session.
+        """Register a function which is called with the id of each session ended in this process, in the thread which
+        ends it.
         """
         with self._lock:
             self._listeners.append(listener)
@@ -336,9 +337,10 @@ class Sessions:
             ).fetchone()
 
     def _is_still_signed_in(self, tenant_id: str, session_id: str) -> bool:
-        """Ask the external service about a session, if a check is due, and end the session if the service has ended it.
+        """Ask the external service, if a check is due, whether a person is still signed in; if not, end the session
+        here.
 
-        True if no check is due or the service does not answer.
+        Returns True also if no check is due or the service does not answer.
         """
         if self._elsewhere is None:
             return True

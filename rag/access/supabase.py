@@ -258,7 +258,9 @@ class SupabaseAccounts(Accounts):
         return NOT_CHOSEN
 
     def _subject_at_supabase(self, email: str) -> tuple[str | None, str | None]:
-        """Return the id and the tenant of Supabase's user with this address; `None` for whatever is missing."""
+        """Return the id and the tenant of the Supabase user with this address. `None` in place of an unknown id or
+        tenant.
+        """
         for number in range(1, MOST_PAGES + 1):
             users = call(self._project.server.auth.admin.list_users, page=number, per_page=USERS_PER_PAGE)
             for user in users:

@@ -84,7 +84,9 @@ class SetupProgress:
 
 @dataclass(frozen=True, kw_only=True)
 class Deletion:
-    """The receipt for a deleted tenant: rows by table and stored files, before and after."""
+    """The receipt for a deleted tenant: rows by table and the number of stored files, each before and after the
+    deletion.
+    """
 
     tenant_id: str
     rows_before: dict[str, int]
@@ -291,7 +293,7 @@ def tenant_tables(connection: Connection) -> list[str]:
 
 
 def count_rows(connection: Connection) -> dict[str, int]:
-    """Count the rows for the transaction's tenant in every non-empty table."""
+    """Count the rows of the transaction's tenant by table. Tables without rows are left out."""
     counted: dict[str, int] = {}
     for table in tenant_tables(connection):
         row = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))).fetchone()

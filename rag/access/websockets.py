@@ -28,7 +28,7 @@ GRACE_SECONDS = 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class WatchedSession:
-    """A session with an open websocket, and how to check whether it is still valid."""
+    """A session with an open websocket, and a function which checks whether the session is still valid."""
 
     id: str
     account_id: UUID
@@ -100,7 +100,7 @@ async def _run(app: ASGIApp, scope: Scope, socket: _Socket) -> None:
 
 
 class _Socket:
-    """A websocket which can be closed from outside."""
+    """A websocket which a different thread can close."""
 
     def __init__(self, receive: Receive, send: Send) -> None:
         self._receive = receive
@@ -228,7 +228,7 @@ class ShownMedia:
 
 
 def files_in(frame: bytes) -> list[str]:
-    """Return the names of the files in a Streamlit message, shown or offered for download."""
+    """Return the names of the files which a Streamlit message shows or offers for download."""
     try:
         sent = ForwardMsg.FromString(frame)
     except DecodeError:

@@ -67,7 +67,9 @@ class Availability:
         return not self._is_down and self._waited_seconds < SLOW_SECONDS
 
     def ask_again(self, timeout_seconds: float = 1.5) -> bool:
-        """Check the database now. Return False if callers should stop waiting."""
+        """Have the database checked now, and wait up to `timeout_seconds`. Returns False if callers should
+        be refused.
+        """
         with self._changed:
             pending = self._asked
             self._wake.set()
@@ -107,9 +109,10 @@ class Availability:
             connection.close()
 
     def _ask(self, connection: psycopg.Connection | None) -> tuple[psycopg.Connection | None, bool, bool]:
-        """Check the server.
+        """Check the server, using the open connection if there is one.
 
-        Return the connection for the next check, whether the server answers, and whether the old connection broke.
+        Returns the connection for the next check, whether the server answers, and whether the given connection was
+        broken.
         """
         if connection is not None:
             try:

@@ -72,15 +72,17 @@ class AutomaticBackups(Protocol):
         """Run a backup if due."""
 
     def share_erasures(self) -> None:
-        """Copy the erasure register to the place with the backups. Raises `SettingsError`."""
+        """Copy the erasure register to the storage with the backups. Raises `SettingsError`."""
 
     def shared_erasures(self) -> Sequence[Erasure]:
-        """Return the erasures in that copy. Raises `SettingsError`."""
+        """Return the erasures in the register beside the backups. Raises `SettingsError`."""
 
 
 @dataclass(frozen=True)
 class Moment:
-    """A database snapshot: the name for `pg_dump`, the number of documents, migrations, original files and erasures."""
+    """A database snapshot, with the name `pg_dump` needs, and the documents, migrations, files and erasures it
+    contains.
+    """
 
     snapshot: str
     documents: int
@@ -266,7 +268,7 @@ def _decrypted(path: Path, folder: Path, identity: Path | None) -> Path:
 
 
 def _restore_into(folder: Path, path: Path, identity: Path | None, erasures: Sequence[Erasure] = ()) -> BackedUp:
-    """Create a complete data folder from a backup, with an erasure register. The server is stopped afterwards."""
+    """Create a complete data folder from a backup and repeat the erasures. The server is stopped afterwards."""
     plain = _decrypted(path, folder, identity)
     with tarfile.open(plain) as archive:
         manifest = json.loads(_read(archive, MANIFEST))
@@ -305,9 +307,10 @@ def _require_built_in(settings: Settings) -> None:
 
 @contextmanager
 def _moment_with_files(server: EmbeddedServer, archive: tarfile.TarFile, folder: Path) -> Iterator[Moment]:
-    """Add a snapshot's originals to the archive, and keep the snapshot open for `pg_dump`.
+    """Copy a snapshot's original files to the archive, and keep the snapshot open for `pg_dump`.
 
-    If a file is deleted before it is copied, a new snapshot is taken, which no longer refers to the file.
+    If a file is deleted before it is copied, a newer snapshot is taken, which no longer refers to the file. Raises
+    `SettingsError` if files stay missing.
     """
     archived: set[str] = set()
     for _ in range(MOST_MOMENTS):
@@ -358,7 +361,10 @@ def _read(archive: tarfile.TarFile, member: str | tarfile.TarInfo) -> bytes:
 
 
 def _opened(archive: tarfile.TarFile, member: str | tarfile.TarInfo) -> IO[bytes]:
-    """Open a member for reading, which makes names and links in the archive harmless. Raises `KeyError` if missing."""
+    """Open an archive member as a byte stream. Names and links in the archive are ignored and can do no harm.
+
+    Raises `KeyError` if the member is missing or no file.
+    """
     content = archive.extractfile(member)
     if content is None:
         raise KeyError(str(member))

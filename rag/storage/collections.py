@@ -11,5 +11,5 @@ from rag.types import Collection, Who
 def find_collections(
     database: Database, who: Who, *, collection_id: UUID | None = None, name: str | None = None
 ) -> list[Collection]:
-    """Return a tenant's collections, oldest first, optionally only those with this `collection_id` or `name`."""
+    """Return a tenant's collections, oldest first; if given, only the collection with this id or name."""
     return database.fetch_all(who, "find_collections", Collection, collection_id=collection_id, collection_name=name)

@@ -35,7 +35,7 @@ FULL_BELOW_BYTES = 24 * 2**20
 
 @contextmanager
 def starting(folder: Path, *, wait_seconds: float = START_SECONDS) -> Iterator[None]:
-    """Hold the lock for starting or stopping the folder's server. Raises `SettingsError` after waiting too long."""
+    """Hold the folder's lock for starting or stopping the server. Raises `SettingsError` after `wait_seconds`."""
     lock = _lock(folder / START_LOCK, fcntl.LOCK_EX, wait_seconds)
     if lock is None:
         raise SettingsError(f"Another process has been starting the database in {folder} for long. Try again later.")
@@ -76,7 +76,7 @@ def used_alone(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def only_one(folder: Path, name: str) -> Iterator[bool]:
-    """Try to lock the work called `name`, for a single process at a time; yield whether this succeeded."""
+    """Try to become the only process which does the work called `name`; yield whether this succeeded."""
     lock = _lock(folder / name, fcntl.LOCK_EX, 0)
     try:
         yield lock is not None
@@ -88,7 +88,7 @@ def only_one(folder: Path, name: str) -> Iterator[bool]:
 def leave(lock: int) -> bool:
     """Stop using the folder. Call only within `starting`.
 
-    Returns True if no other process uses the folder; the lock is then still held, and must be closed.
+    Returns True if no other process uses the folder: the lock is then still held, and the caller must close it.
     """
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -165,7 +165,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def _give_name(partial: Path, path: Path) -> None:
-    """Rename a file, without replacing an existing file where the file system supports links."""
+    """Rename a finished file. Raises `SettingsError` if `path` exists, on file systems which support links."""
     try:
         os.link(partial, path)
     except FileExistsError as exc:
@@ -210,7 +210,7 @@ def left_folders(folder: Path) -> list[Path]:
 
 
 def move_restored(folder: Path) -> None:
-    """Move a completely restored folder's parts into place, also after a kill interrupted this."""
+    """Move the parts of a completely restored folder to where they belong. Can be repeated after a kill."""
     restored = folder / RESTORED
     if not restored.is_dir():
         return

@@ -66,7 +66,7 @@ _act: ContextVar[str] = ContextVar("act", default="")
 
 @contextmanager
 def one_act() -> Iterator[None]:
-    """Record all changes inside as one action in the audit log, even in several transactions."""
+    """Record all changes made inside the block in the audit log under a single action, even in several transactions."""
     token = _act.set(_act.get() or uuid4().hex)
     try:
         yield
@@ -95,13 +95,13 @@ def entering(
     checks: UUID | None = None,
     plans: Plans = "auto",
 ) -> dict[str, str]:
-    """Return the parameters for `ENTER`: the transaction's identity and read rights, sealed with `key`.
+    """Return the parameters for the statement `ENTER`: the transaction's identity and read rights, sealed with `key`.
 
     The product and administrators read everything in their tenant. Other people read collections open to everyone or to
-    their group; managers also read the questions asked there. With generic `plans`, a connection plans each statement
-    only once, for all values: planning a question's small statements takes several times longer than running them.
-    Custom plans fit the given values: no single plan is good for a filter which may be null, or for both a week and a
-    year.
+    their group; managers also read the questions asked there.
+    `plans` tells how Postgres plans statements. With generic plans, a connection plans each statement only once, for
+    all values, because planning a question's small statements takes several times longer than running them. Custom
+    plans fit the given values: no single plan is good for a filter which may be null, or for both a week and a year.
     """
     values: dict[str, str] = {}
     if isinstance(who, Identity):
@@ -127,7 +127,7 @@ def sealed(key: bytes, values: dict[str, str]) -> dict[str, str]:
 
 
 def reading_as(key: bytes, tenant_id: str) -> dict[str, str]:
-    """Return the settings for a session which reads all the tenant's data."""
+    """Return the Postgres settings for a session which may read all a tenant's data."""
     values = sealed(key, {"tenant_id": tenant_id, "reads": "all"})
     return {"rag.identity": values["identity"], "rag.seal": values["seal"], "search_path": "public,extensions"}
 
@@ -174,7 +174,7 @@ class ReadServer(Protocol):
     def database(self) -> Database: ...
 
     def note(self, outcome: ReadOutcome) -> None:
-        """Count a read by outcome."""
+        """Count a read by outcome: read, behind or failed."""
 
 
 class ReadServers(Protocol):
@@ -338,11 +338,10 @@ class Database:
             yield pipeline
 
     def read(self, who: Who, work: Callable[[Pipeline], Result], *, owner_id: UUID | None = None) -> Result:
-        """Run `work` in a `pipeline` at a standby, if it has all changes to the tenant's documents, else at the
-        primary.
+        """Run `work` at a standby which has all changes to the tenant's documents, else at the primary.
 
-        With `owner_id`, the standby also needs all changes to this account's or program's conversations. If the standby
-        fails or is behind, `work` runs again at the primary. Raises `DatabaseUnavailable`.
+        With `owner_id`, the standby also needs all changes to this account's or program's conversations. If the
+        standby fails or is behind, `work` runs again at the primary. Raises `DatabaseUnavailable`.
         """
         standby = self.standbys.next()
         if standby is not None:
@@ -375,7 +374,7 @@ class Database:
         return self.fetch_planned(who, name, row, **parameters)
 
     def fetch_planned(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> list[Row]:
-        """Return all rows from a named statement as `row` values, planned for these parameters."""
+        """Return all rows from a named statement as `row` values. Postgres plans the statement for these parameters."""
         return self._alone(who, name, parameters, lambda result: result.read(row), plans="force_custom_plan")
 
     def fetch_all(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> list[Row]:
@@ -396,10 +395,10 @@ class Database:
         return self._alone(who, name, parameters, lambda result: result.rowcount)
 
     def put_back(self, who: Who, *names: str, kept: str) -> None:
-        """Insert removed rows again; `kept` is what their removal returned.
+        """Insert removed rows again. `kept` is the value which removing them returned.
 
-        Runs the named statements in order; each returns the inserted rows. Raises `PlaceTaken` if a row's place is
-        taken by now, or a row to which they refer is gone.
+        The statements `names` run in order, and each returns the inserted rows. Raises `PlaceTaken` if a row with the
+        same key exists by now, or if a row which they refer to is gone.
         """
         try:
             with self.writing(who) as pipeline:
@@ -491,7 +490,7 @@ class Database:
 
 
 def _ask_changes(pipeline: Pipeline, who: Who, owner_id: UUID | None) -> PendingResult:
-    """Request the number of changes to searchable content, and to the owner's conversations, in this transaction."""
+    """Request how often searchable content has changed; if `owner_id` is given, also the owner's conversations."""
     if owner_id is None:
         return pipeline.execute(queries["tenant_changes"], {"tenant_id": tenant_of(who)})
     return pipeline.execute(queries["history_changes"], {"owner_id": owner_id})
@@ -524,7 +523,7 @@ def _check(session: Session) -> None:
 
 
 def looks_pooled(conninfo: str) -> bool:
-    """Whether an address looks like a pooler's in transaction mode, with the default port for Supabase or PgBouncer."""
+    """Whether a database address has the usual port of a pooler in transaction mode: Supabase's or PgBouncer's."""
     try:
         port = str(conninfo_to_dict(conninfo).get("port", ""))
     except psycopg.ProgrammingError:

@@ -97,7 +97,7 @@ class EmbeddedServer:
     supervisor: Supervisor | None = field(default=None, repr=False)
 
     def outage(self) -> str:
-        """Return a sentence which explains why the server does not answer."""
+        """Return a sentence which explains why the server does not answer: a failure, a full disk or a restart."""
         if self.supervisor is not None and self.supervisor.trouble:
             return self.supervisor.trouble
         return DISK_FULL if is_full(self.folder) else STARTING_AGAIN
@@ -329,7 +329,9 @@ def _read_or_make_passwords(folder: Path) -> dict[str, str]:
 
 
 def _socket_path(folder: Path) -> Path:
-    """Return the folder for the server's socket: in the data folder, or for long paths with temporary files."""
+    """Return the folder for the server's socket: in the data folder, or in the system's temporary folder if the path is
+    too long.
+    """
     socket = folder / "socket"
     if len(os.fsencode(socket)) <= LONGEST_SOCKET_FOLDER:
         return socket
@@ -400,10 +402,10 @@ def _shared_buffers_mb() -> int:
 
 
 def _start_unless_running(cluster: Path, account: pwd.struct_passwd | None, superuser: str) -> None:
-    """Start the server, unless it already answers.
+    """Start the server, unless it already answers. Raises `SettingsError` after 30 seconds or if the disk is full.
 
-    After a `kill -9`, the old processes need a moment to disappear. Postgres rightly refuses to start beside them, and
-    detects them by its pid file, which we therefore keep. Starting and connecting are retried for 30 seconds.
+    After a `kill -9`, the old processes need a moment to disappear. Until then Postgres refuses to start beside them;
+    Postgres detects them by the pid file, which we therefore keep.
     """
     began = time.monotonic()
     while True:
@@ -459,10 +461,9 @@ def _run(
 
 
 def _postmaster(cluster: Path) -> int | None:
-    """Return the server's process id from the pid file, if that process runs and is this folder's Postgres, else
-    `None`.
+    """Return the server's process id from its pid file, or `None` if this folder's Postgres has no such process.
 
-    After a crash, the number may belong to a different process, even to a server for a different folder.
+    After a crash, a different process may have the id, even a server for a different folder.
     """
     try:
         process = int((cluster / "postmaster.pid").read_text("utf-8").splitlines()[0])
@@ -478,7 +479,7 @@ def _postmaster(cluster: Path) -> int | None:
 
 
 def _works_in(process: int, words: list[bytes], cluster: Path) -> bool:
-    """Whether a Postgres process belongs to this cluster, judging by working folder or command line."""
+    """Whether a Postgres process belongs to this cluster, judged by working folder or command line."""
     try:
         return Path(f"/proc/{process}/cwd").samefile(cluster)
     except OSError:

@@ -82,7 +82,10 @@ class ErasureRegister:
         self._lock = Lock()
 
     def note(self, erasure: Erasure) -> None:
-        """Add an erasure, and copy the register. Errors are only logged; the next backup then copies the register."""
+        """Add an erasure to the register, and copy the register to the backups.
+
+        Errors are only logged: the next backup copies the register.
+        """
         try:
             with self._lock:
                 write_register(self._path, [*read_register(self._path), erasure])
@@ -93,7 +96,7 @@ class ErasureRegister:
 
 
 def erasures_in(connection: psycopg.Connection) -> list[Erasure]:
-    """Return all tenants' erasures, with a role which may read them. Empty if the database has no such table yet."""
+    """Return all tenants' erasures; the connection's role must be allowed to read them. [] if the table is missing."""
     if connection.execute("SELECT to_regclass('erasures')").fetchone() == (None,):
         return []
     with connection.cursor(row_factory=class_row(Erasure)) as cursor:

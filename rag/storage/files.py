@@ -110,7 +110,7 @@ class FileStore:
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    """Write a file which gets a name only when complete. A kill leaves nothing behind."""
+    """Write a file which appears under `path` only when complete. A kill leaves no partial file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         descriptor = os.open(path.parent, os.O_TMPFILE | os.O_WRONLY, 0o600)

@@ -135,7 +135,7 @@ class Pipeline:
             self._roll_back()
 
     def execute(self, statement: str, values: Mapping[str, Any] | None = None) -> PendingResult:
-        """Queue a statement. Reading the result's rows waits for them."""
+        """Queue a statement and return its result. Reading the result's rows waits for the server."""
         _, names = numbered(statement)
         dumped = [self._dumped(values[name]) for name in names] if values else []
         key = (statement, None)
@@ -162,11 +162,11 @@ class Pipeline:
         self._write()
 
     def finish(self) -> None:
-        """Send the queued statements and a commit. No further statement can be queued."""
+        """Send the queued statements and a commit. No further statement can be queued afterwards."""
         self._end("COMMIT")
 
     def hand_over(self) -> None:
-        """Send the queued statements, and leave the transaction open on the connection after the pipeline."""
+        """Send the queued statements. The transaction stays open on the connection for other code."""
         self._end("")
 
     def _end(self, command: str) -> None:
@@ -233,7 +233,9 @@ class Pipeline:
         return seen[key] > PREPARED_AFTER and len(prepared) < MOST_PREPARED
 
     def _ask_again(self, forgotten: dict[Key, bytes]) -> None:
-        """Roll back, and send and prepare all statements again."""
+        """Start the transaction again after the server lost its prepared statements: roll back, prepare and send all
+        statements.
+        """
         forgotten.clear()
         self._clear()
         for command in ("ROLLBACK", self._begin):
@@ -291,7 +293,7 @@ class Pipeline:
         self._expected.append(None)
 
     def _receive(self) -> None:
-        """Receive the next result, for the first statement without a result."""
+        """Receive the next result, for the statement which has waited longest. Raises the server's error."""
         result = self._result()
         if result is None:
             raise OperationalError("the connection is lost")
@@ -321,7 +323,7 @@ class Pipeline:
             self._poll.modify(self._pgconn.socket, select.POLLIN)
 
     def _dumped(self, value: Any) -> tuple[bytes | None, pq.Format]:
-        """Convert a parameter to text, which works for every type, or to binary for types whose text form is slow."""
+        """Return a parameter's value and format: binary for types with a slow text form, else text."""
         if value is None:
             return None, TEXT
         if isinstance(value, str) and "\0" not in value:
@@ -340,7 +342,7 @@ class Pipeline:
 
 
 def _header(oid: int, count: int) -> bytes:
-    """Return the binary header for a one-dimensional array without nulls."""
+    """Return the binary header for a one-dimensional Postgres array with `count` elements of type `oid`, none null."""
     return struct.pack(">iiiii", 1, 0, oid, count, 1)
 
 

@@ -41,12 +41,14 @@ class PastedKeys:
         self.fixed = frozenset(name for name in PASTED if settings.key_of(name))
 
     def adopt(self) -> None:
-        """Put the stored keys into the settings, except where the environment sets a key."""
+        """Put the stored keys into the settings, except keys which the environment sets."""
         with self._lock:
             self._settings.adopt({PASTED[name]: key for name, key in self._read().items() if name not in self.fixed})
 
     def hint(self, provider: str) -> str:
-        """Return a key's last four characters as a reminder; "set" for a short key, "" without a key."""
+        """Return a key's last four characters with "…", for a reminder; "set" for a key with at most 8 characters, ""
+        without a key.
+        """
         key = self._settings.key_of(provider)
         return f"…{key[-4:]}" if len(key) > 8 else "set" if key else ""
 
