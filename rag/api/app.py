@@ -168,14 +168,16 @@ class Api(FastAPI):
         return unexpected(request.scope, exc)
 
     def _methods_at(self, scope: Scope) -> set[str]:
-        """Return the methods allowed at an address, over all routes."""
+        """Return the HTTP methods which the routes allow at an address."""
         probe = {**scope, "method": "", "path_params": {}}
         methods = {route.method for route in self.api_routes if route.matches(probe)[0] is Match.PARTIAL}
         return methods | {"HEAD"} if "GET" in methods else methods
 
 
 def _describe_defaults(schemas: dict[str, Any], bodies: Any) -> None:
-    """Move body fields' defaults into their descriptions, because openapi-typescript would send every default."""
+    """Move default values in request bodies into the descriptions, because openapi-typescript would send
+    every default.
+    """
     waiting, visited = _referenced_schemas(bodies), set[str]()
     while waiting:
         name = waiting.pop()
@@ -192,7 +194,7 @@ def _describe_defaults(schemas: dict[str, Any], bodies: Any) -> None:
 
 
 def _referenced_schemas(described: Any) -> list[str]:
-    """Return the names of all schemas referenced in a description."""
+    """Return the names of the schemas to which a description refers."""
     return re.findall(r"'\$ref': '#/components/schemas/([^']+)'", str(described))
 
 

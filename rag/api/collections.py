@@ -411,7 +411,7 @@ def _collection(collection: Collection, contents: CollectionContents | None) -> 
 
 
 def _to_sync(parts: Services, identity: Identity, id_or_name: str | None) -> Collection:
-    """Return the collection with this id or name, else a notice board. Raises `NotFound`."""
+    """Return the collection with this id or name; by default the notice board to sync. Raises `NotFound`."""
     return (None if id_or_name else parts.syncs.default_collection(identity)) or choose_collection(
         parts, identity, id_or_name
     )

@@ -456,7 +456,7 @@ def _part(
     read: Callable[..., Sequence[Any]],
     count: Callable[..., int],
 ) -> dict[str, Any]:
-    """Return part of a document's pages or chunks, and their total number. Raises `NotFound`."""
+    """Return some pages or chunks, by `part`, with the total number. Raises `NotFound`."""
     library.get(caller, document_id)
     return {
         "items": read(caller, document_id, limit=part.limit, offset=part.offset),
@@ -467,9 +467,9 @@ def _part(
 
 
 def served_as(mime_type: str) -> tuple[str, str]:
-    """Return how to serve an original: (inline or attachment, media type).
+    """Return how to serve an original file: "inline" or "attachment", and the media type.
 
-    Files which could act as a web page are never inline.
+    Files which could act as a web page are always attachments.
     """
     loader = BY_MEDIA_TYPE.get(mime_type)
     if loader is not None and loader.served == "shown":

@@ -164,7 +164,7 @@ async def answer_events(
 def ending(live: LiveAnswer, *, is_for_operators: bool = True) -> dict[str, Any]:
     """Return how an answer ended: outcome, state, notices in the reader's language, and unsupported sentences.
 
-    By default notices are worded for a program's operators; with `is_for_operators=False`, for people.
+    Notices are worded for a program's operators or, if `is_for_operators` is false, for people who ask.
     """
     outcome = live.outcome or (Outcome.STOPPED if live.cancel.is_set() else Outcome.FAILED)
     read = [notice_for(notice, is_for_operators=is_for_operators) for notice in live.notices]
@@ -192,7 +192,7 @@ def event(kind: str, data: Any = None, **more: Any) -> str:
 
 
 def error_event(live: LiveAnswer, request_id: str, more: Mapping[str, Any] | None = None) -> str:
-    """Format the event for a failed answer: a sentence, a code, the request's id, and the fields in `more`."""
+    """Format the event for a failed answer: a sentence, a code, the request's id, the ending, and `more` fields."""
     ended = ending(live)
     # An answer cut at a limit is incomplete, but still an answer.
     code = ended["state"] if ended["outcome"] == Outcome.ANSWERED else ended["outcome"]

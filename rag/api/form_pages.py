@@ -76,7 +76,7 @@ def filled(template: str, /, **values: str) -> Markup:
 
 
 def note(text: str, *, is_error: bool = True) -> Markup:
-    """Build the HTML for a message above a form, announced to screen readers; "" for an empty text."""
+    """Build the HTML for a message above a form, which screen readers announce; "" for an empty text."""
     if not text:
         return Markup("")
     kind, role = ("wrong", "alert") if is_error else ("right", "status")
@@ -190,7 +190,7 @@ class FormPages:
         return read_cookie(request.scope, self.services().settings, name)
 
     def has_token(self, request: Request, form: Mapping[str, str]) -> bool:
-        """Whether a form has the CSRF token from this browser's cookie."""
+        """Whether a form's CSRF token equals the token in this browser's cookie."""
         cookie, sent = self.cookie(request, CSRF_COOKIE), form.get("csrf", "")
         return bool(TOKEN.fullmatch(cookie)) and hmac.compare_digest(cookie.encode(), sent.encode("utf-8", "replace"))
 

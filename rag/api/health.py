@@ -161,7 +161,7 @@ def _database_role(parts: Services) -> Check:
 
 
 def _locks(parts: Services) -> list[Check]:
-    """Check whether Postgres allows enough locks for parallel searches; empty if there are enough."""
+    """Check whether Postgres allows enough locks for parallel searches; [] if the locks are enough."""
     with parts.database.transaction(parts.settings.tenant) as connection:
         row = connection.execute("SELECT current_setting('max_locks_per_transaction')::integer").fetchone()
     assert row is not None  # noqa: S101
@@ -178,7 +178,9 @@ def _locks(parts: Services) -> list[Check]:
 
 
 def _addresses(parts: Services) -> list[Check]:
-    """Check for tenants without e-mail domains, if several share Supabase, which has one user per address."""
+    """Warn if several tenants share Supabase and some have no e-mail domains, because Supabase has one user per
+    address.
+    """
     if parts.settings.sign_in != "supabase":
         return []
     tenants = all_tenants(parts.owner_conninfo)
@@ -323,7 +325,7 @@ def _embedder(parts: Services) -> Check:
 
 
 def _meaning_progress(parts: Services) -> str:
-    """Return a sentence on how many chunks still wait for a vector from the meaning model; "" if none do."""
+    """Return a sentence telling how many chunks still wait for a vector from the meaning model; "" if none do."""
     progress = meaning_progress(parts.database, parts.settings.tenant)
     done, passages = sum(item.done for item in progress), sum(item.passages for item in progress)
     if done >= passages:
@@ -352,7 +354,7 @@ def _reranker(parts: Services) -> Check:
 
 
 def _collections(parts: Services) -> list[Check]:
-    """Find collections whose profile needs a provider without a key, and name the substitute."""
+    """Find collections whose profile needs a provider which has no key, and name the substitute used."""
     checks = []
     for collection in parts.documents.collections(parts.settings.tenant):
         try:

@@ -159,7 +159,7 @@ class Cors(CORSMiddleware):
 
 
 def is_open_to_sites(path: str) -> bool:
-    """Whether configured sites may call this path: the API, and OAuth for connecting a program."""
+    """Whether other sites named in the settings may call this path: the API, and OAuth for connecting a program."""
     return (
         (is_for_programs(path) and not path.startswith(SCIM))
         or path in CONNECTING
@@ -168,7 +168,7 @@ def is_open_to_sites(path: str) -> bool:
 
 
 def area_of(scope: Scope) -> str:
-    """Return the product's area for a path, from a few fixed names, for metrics."""
+    """Return the product's area for a path, from a few fixed names. For metrics."""
     path = route_path(scope)
     return next((area for prefix, area in AREAS if path.startswith(prefix)), "pages")
 

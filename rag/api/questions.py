@@ -371,7 +371,7 @@ def accepted_languages(request: Request) -> list[str]:
 
 
 def _ask(parts: Services, caller: Identity, body: ChatBody, languages: list[str]) -> tuple[LiveAnswer, tuple[str, ...]]:
-    """Start the answer. Return it, and the extra fields which the collection's profile adds to the response."""
+    """Start the answer. Return the answer, and the names for extra response fields in the collection's profile."""
     with parts.limits.question(caller):
         collection_id: str | None = body.collection
         if body.conversation_id is not None and collection_id is None:

@@ -106,7 +106,7 @@ class Text(ApiBody):
     page_texts: dict[str, str] | None = Field(None, description='Text by page number: {"1": "…", "2": "…"}.')
 
     def by_page(self) -> dict[int, str] | None:
-        """Return the text by page number; `None` without text. Raises `InvalidInput`."""
+        """Return the text by page number; `None` if no text was sent. Raises `InvalidInput` for a wrong page number."""
         if self.page_texts is not None and self.full_text is not None:
             raise InvalidInput("Send either fullText or pageTexts, not both.")
         if self.full_text is not None:
@@ -281,7 +281,7 @@ class Case(Wanted):
 
     @property
     def facts(self) -> str:
-        """Return the given facts, else the analysis."""
+        """Return the given facts, else the text from the analysis."""
         return self.data_block.strip() or "\n".join([self.analysis.summary, *self.analysis.issues]).strip()
 
 
@@ -581,7 +581,9 @@ def _find_references(caller: Identity, body: Wanted) -> tuple[Collection, FoundR
 
 
 def _collection(identity: Identity, collection_id: UUID | None) -> Collection:
-    """Return the collection with this id; by default the profile's, created if missing."""
+    """Return the collection with this id; by default the collection with the profile for references, created if
+    missing.
+    """
     library = services().documents
     if collection_id is not None:
         collection = library.collection(identity, collection_id)

@@ -67,7 +67,10 @@ class ApiBody(ApiModel):
 
 
 async def identity_of(request: Request) -> Identity:
-    """Return the caller. For an API key, the scopes decide the role, and the e-mail is `key:` with the key's name."""
+    """Return the caller's identity. Raises `SignedOut` without a caller.
+
+    For an API key, the scopes decide the role, and the e-mail address is `key:` with the key's name.
+    """
     identity = request.scope.get("identity")
     if not isinstance(identity, Identity):
         raise SignedOut
@@ -85,7 +88,9 @@ ApiKey = Annotated[KeyUse | None, Depends(key_of)]
 
 
 def needs(scope: str) -> params.Security:
-    """Declare the scope which a route needs: a key's scope, `ANYBODY` or `PUBLIC`. `ApiRoute` checks it."""
+    """Declare which scope a caller of a route needs: an API key's scope, `ANYBODY` or `PUBLIC`. `ApiRoute` checks the
+    scope.
+    """
     declared: params.Security = Security(_declare_scope, scopes=[scope])
     return declared
 

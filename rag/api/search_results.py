@@ -99,7 +99,7 @@ def answer_sources(
 
 
 def _of_citation(citation: Citation, place: ChunkPlace) -> SearchResult:
-    """Build a hit for a citation which no search found, for example from a summary or a comparison."""
+    """Build a search result for a cited chunk which no search found, for example from a summary or a comparison."""
     return SearchResult(
         chunk_id=citation.chunk_id,
         document_id=citation.document_id,

@@ -139,7 +139,7 @@ def me(caller: Caller, key: ApiKey) -> Me:
 
 
 def database_state() -> DatabaseShape:
-    """Return the database's state from its watcher, because a query could hang."""
+    """Return the database's state from the last regular check, because a query could hang."""
     try:
         database = services().database
     except RagError as exc:
@@ -188,7 +188,7 @@ def _is_local(request: Request) -> bool:
 
 
 def _look(parts: Services) -> None:
-    """Update the gauges before metrics are returned."""
+    """Set the gauges to their current values before metrics are returned."""
     database = parts.database
     size, free, waiting = database.pool_use()
     metrics.database_connections.labels("used").set(size - free)

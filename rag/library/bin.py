@@ -42,7 +42,7 @@ class Binned:
 
     @property
     def kept_until(self) -> datetime:
-        """When the entry is deleted permanently."""
+        """The time at which the entry is deleted permanently."""
         return self.binned_at + timedelta(days=BIN_DAYS)
 
 
@@ -85,10 +85,10 @@ class Bin:
         self._forget = forget
 
     def put(self, identity: Identity, document_ids: Sequence[UUID], *, is_unconfirmed: bool = False) -> int:
-        """Delete documents to the bin: a published document with all versions, an unpublished version alone.
+        """Move documents to the bin: a published document with all versions, an unpublished version alone.
 
-        They are no longer found or opened. Returns how many of the given documents were deleted. With `is_unconfirmed`,
-        only documents waiting for confirmation are deleted, and `InvalidInput` is raised if there are none. Raises
+        They can no longer be found or opened. Returns how many of the given documents were moved. If `is_unconfirmed`,
+        only documents waiting for confirmation are moved, and `InvalidInput` is raised if there are none. Raises
         `SignInAgain`.
         """
         require_admin(identity)
@@ -113,7 +113,7 @@ class Bin:
         return binned
 
     def put_collection(self, identity: Identity, collection_id: UUID) -> None:
-        """Delete a collection to the bin with its documents, and hide its conversations.
+        """Move a collection with all documents to the bin, and hide the conversations.
 
         Afterwards nobody can choose or search the collection. Raises `NotFound`, `SignInAgain`.
         """
@@ -133,9 +133,10 @@ class Bin:
         return self._database.fetch_all(who, "binned_collections", BinnedCollection)
 
     def take_collection_back(self, identity: Identity, collection_id: UUID) -> builtins.list[str]:
-        """Restore a collection and the documents deleted with it. Return the reasons why any stayed in the bin.
+        """Restore a collection and the documents deleted with it. Returns the reasons why some documents stayed in the
+        bin.
 
-        If the name is in use now, the day of deletion is added. Raises `NotFound`.
+        If the name is in use by now, the day of deletion is added. Raises `NotFound`.
         """
         require_admin(identity)
         where = {"collection_id": collection_id}
@@ -229,7 +230,9 @@ class Bin:
         return self._delete(identity, document_ids)
 
     def empty(self, tenant_id: str) -> int:
-        """Delete entries after thirty days in the bin, and queue the next run. Return the number of versions."""
+        """Delete entries permanently after thirty days in the bin, and queue the next run. Returns the number of
+        deleted versions.
+        """
         return self._delete(tenant_id, ())
 
     def _delete(self, who: Identity | str, document_ids: Sequence[UUID]) -> int:

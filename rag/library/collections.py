@@ -68,9 +68,9 @@ class CollectionLibrary:
     ) -> Collection | None:
         """Return the collection with this id or name, else the default collection; `None` if no collection is readable.
 
-        The default is the API key's collection; else the oldest searchable collection, `hr` first; else the oldest
-        collection, `hr` first. `in_chat` prefers the collection last asked by this person. `profile` allows only its
-        collections.
+        The default is the API key's collection; else the oldest searchable collection, else the oldest collection, with
+        `hr` collections first. `in_chat` prefers the collection which this person asked last. `profile` allows only
+        collections with this profile.
         """
         return self._database.fetch_one(
             who,
@@ -235,9 +235,9 @@ def collection_name(name: str) -> str:
 
 
 def narrowing_metadata(profile: Profile, values: Mapping[str, str]) -> dict[str, str]:
-    """Normalise metadata for the profile's filters, without empty values.
+    """Normalise metadata which limits a search, without empty values.
 
-    Raises `InvalidInput` for a field that is not among the profile's filters.
+    Raises `InvalidInput` for a field which is not among the profile's filters.
     """
     metadata = {}
     for name, value in values.items():

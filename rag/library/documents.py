@@ -89,7 +89,9 @@ MOST_UNASKED = 100
 
 @dataclass(frozen=True)
 class QueueState:
-    """How many jobs a tenant has. `later` counts jobs waiting for a retry; the first is due at `next_try_at`."""
+    """The numbers of a tenant's jobs. `later` counts the jobs waiting for a retry; the first retry is at
+    `next_try_at`.
+    """
 
     waiting: int
     later: int
@@ -125,7 +127,9 @@ MOST_GENERATED = 4
 
 
 def _interleave(lists: Sequence[Sequence[Any] | None]) -> Questions:
-    """Interleave lists: all first questions, then all second questions, and on. Skips blank entries."""
+    """Interleave lists of questions: first all first questions, then all second questions, and further. Skips blank
+    entries.
+    """
     question_lists = [[q for q in questions or () if isinstance(q, str) and q.strip()] for questions in lists]
     longest = max((len(questions) for questions in question_lists), default=0)
     return [questions[place] for place in range(longest) for questions in question_lists if place < len(questions)]
@@ -217,7 +221,9 @@ class DocumentLibrary(CollectionLibrary):
         return self.get(identity, document_id)
 
     def confirm_all(self, identity: Identity, *, until: datetime) -> int:
-        """Confirm the estimates made by `until`, when the person saw their total. Return the number of documents."""
+        """Confirm the estimates made up to `until`, when the person saw the total. Returns the number of
+        documents.
+        """
         require_admin(identity)
         with self._database.transaction(identity) as connection:
             rows = connection.execute(queries["confirmable_documents"], {"until": until}).fetchall()
@@ -259,7 +265,9 @@ class DocumentLibrary(CollectionLibrary):
             raise NotFound
 
     def _remove(self, identity: Identity, document_id: UUID, statuses: Sequence[DocumentStatus] | None) -> bool:
-        """Delete a document in any of these states, by default in every state. Return whether it was deleted."""
+        """Delete a document if its state is in `states`, by default in any state. Returns whether a document was
+        deleted.
+        """
         require_admin(identity)
         tenant_id = identity.tenant_id
         with self._database.transaction(identity) as connection:
@@ -369,8 +377,9 @@ class DocumentLibrary(CollectionLibrary):
         return self._database.fetch_all(who, "questions_of_document", AnsweredQuestion, **where)
 
     def replaced_by(self, who: Who, document: Document) -> Document | None:
-        """Return the version this document will replace: the published version, else the latest waiting version, or
-        `None`.
+        """Return the version which this document will replace: the published version, else the latest waiting version.
+
+        Returns `None` if there is neither.
         """
         replaced_id = self._database.fetch_value(who, "replaced_document", document_id=document.id)
         return self.get(who, replaced_id) if replaced_id is not None else None
@@ -395,12 +404,12 @@ class DocumentLibrary(CollectionLibrary):
     # What the tenant's administrators chose
 
     def spending_limit(self, who: Who) -> Decimal:
-        """Return the estimate in US dollars up to which a document is processed without confirmation."""
+        """Return the highest estimate, in US dollars, at which a document is processed without confirmation."""
         chosen = (self._database.fetch_value(who, "tenant_settings") or {}).get("confirmed_up_to")
         return Decimal(str(chosen)) if chosen is not None else Decimal(0)
 
     def set_spending_limit(self, identity: Identity, dollars: Decimal) -> None:
-        """Set the estimate in US dollars up to which a document is processed without confirmation.
+        """Set the highest estimate, in US dollars, at which a document is processed without confirmation.
 
         Raises `InvalidInput`.
         """
@@ -430,13 +439,15 @@ class DocumentLibrary(CollectionLibrary):
         return tuple(documents_with_words(self._database, who, [c.id for c in self.collections(who)], text))
 
     def count_found(self, who: Who, filters: DocumentFilters) -> tuple[int, datetime | None]:
-        """Count matching documents, and return when the newest was added."""
+        """Count the documents which match the filters; also return when the newest was added."""
         with self._database.transaction(who) as connection:
             row = connection.execute(queries["library_count"], filters.parameters()).fetchone()
         return row or (0, None)
 
     def shares(self, who: Who, filters: DocumentFilters) -> tuple[int, int]:
-        """Count matching documents for which a retry is possible, and matching documents without tags."""
+        """Among the documents which match the filters, count the documents which can be retried, and the documents
+        without tags.
+        """
         with self._database.transaction(who) as connection:
             row = connection.execute(queries["library_shares"], filters.parameters()).fetchone()
         return row or (0, 0)
@@ -455,12 +466,12 @@ class DocumentLibrary(CollectionLibrary):
         return self._database.fetch_all(who, "library_names", DocumentName, **parameters)
 
     def figures(self, who: Who) -> Figures:
-        """Count documents by each combination of filterable properties."""
+        """Count documents, grouped by all properties used as filters."""
         rows = self._database.fetch_all(who, "library_figures", DocumentFigures)
         return [replace(row, status=DocumentStatus(row.status)) for row in rows]
 
     def at_work(self, who: Who, *, limit: int) -> tuple[dict[UUID, DocumentStatus], int]:
-        """Return the states of up to `limit` documents being processed, by id, and the total number."""
+        """Return the states of at most `limit` documents in processing, by id, and the total number in processing."""
         with self._database.transaction(who) as connection:
             rows = connection.execute(queries["documents_at_work"], {"limit": limit}).fetchall()
             total = len(rows)
@@ -592,7 +603,9 @@ class DocumentLibrary(CollectionLibrary):
         return SuggestStep(self._database, self._settings)
 
     def _elsewhere(self, who: Who, rows: Sequence[SuggestedQuestions], language: str, limit: int) -> QuestionLists:
-        """Return questions in the reader's language about documents in other languages; missing ones are generated."""
+        """Return questions, in the reader's language, about documents in other languages. Missing questions are
+        generated.
+        """
         question_lists: QuestionLists = []
         generated = count = 0
         for row in rows:

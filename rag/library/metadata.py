@@ -62,7 +62,7 @@ class Reminders:
 
 @dataclass(frozen=True, kw_only=True)
 class Shelves:
-    """The folders and tags in use, with the number of documents in each, without subfolders."""
+    """The folders and tags in use, each with the number of documents. A folder's number leaves out subfolders."""
 
     folders: dict[str, int]
     tags: dict[str, int]
@@ -169,7 +169,9 @@ class DocumentMetadata:
         return Shelves(folders=counts["folder"], tags=counts["tag"])
 
     def reminders(self, who: Who, *, owner_id: UUID | None = None) -> Reminders:
-        """Count searchable documents that have expired or are due for review, by default for all owners."""
+        """Count the searchable documents which have expired and which are due for review; by default all owners'
+        documents.
+        """
         reminders = self._database.fetch_one(who, "library_reminders", Reminders, owner_id=owner_id)
         return reminders or Reminders(expired=0, to_review=0)
 

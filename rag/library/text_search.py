@@ -1,4 +1,4 @@
-"""Find documents containing given words, and the places in a document, without paid calls."""
+"""Find documents which contain given words, and the positions in a document, without paid calls."""
 
 from __future__ import annotations
 
@@ -77,7 +77,9 @@ def find_in_pages(pages: Sequence[DocumentPage], text: str, *, limit: int) -> li
 
 
 def page_with_words(pages: Sequence[DocumentPage], text: str) -> int:
-    """Return the page with the exact `text`, else the page with most words in any form, else the first page."""
+    """Return the page which contains `text` exactly, else the page with most words in any form, else the first
+    page.
+    """
     if places := find_in_pages(pages, text, limit=1):
         return places[0].page
 

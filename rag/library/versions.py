@@ -69,7 +69,7 @@ class Versions:
         only_missing: bool = True,
         chunking_method: ChunkingMethod | None = None,
     ) -> Document:
-        """Run a step again for a searchable document, and return the document being processed.
+        """Run a processing step again for a searchable document, and return the document being processed.
 
         Chunking and embedding create a new version from the same file, which is estimated and waits for confirmation.
         Tagging changes the published version: missing tags, or all. Raises `InvalidInput` if there is nothing to do.
@@ -157,7 +157,7 @@ class Versions:
         return self._job(identity, document.id).document
 
     def estimate(self, job: DocumentJob) -> dict[str, Any]:
-        """Estimate the cost of processing a document, from the stored pages."""
+        """Estimate a document's processing cost from the stored pages."""
         pages, sections = find_text(self._database, job.document.tenant_id, job.document.id)
         return estimate_document(
             self._control, job, ExtractedDocument(pages=tuple(pages), sections=sections), self._providers

@@ -132,7 +132,7 @@ class ChatModel(CompletionModel, Protocol):
         cancel: Event,
         every_seconds: Callable[[], float] = ...,
     ) -> Iterator[TextDelta | Discarded | Lost | Completed]:
-        """Yield the answer in pieces at this interval, then `Completed`. Returns early when `cancel` is set."""
+        """Yield the answer in pieces, `every_seconds` apart, then `Completed`. Returns early when `cancel` is set."""
         ...
 
     def context_window(self) -> int | None:
@@ -182,7 +182,8 @@ class TextRecogniser(Protocol):
 class Connection:
     """A configured provider, which creates its models. Closing the provider closes the models' connections.
 
-    A subclass has the methods for its entry's capabilities: chat_model, embedder, reranker, recogniser.
+    A subclass has the methods for the capabilities in its provider table entry: chat_model, embedder, reranker,
+    recogniser.
     """
 
     def __init__(self, spec: ProviderSpec, settings: Settings) -> None:
@@ -202,7 +203,7 @@ class Connection:
         raise NotImplementedError
 
     def probe(self, *, timeout_seconds: float) -> None:
-        """Make a free call. Raises `ProviderError`s."""
+        """Make a call which costs nothing, to test the provider. Raises `ProviderError`s."""
         raise NotImplementedError
 
     def models(self, capability: Capability, *, timeout_seconds: float) -> list[str]:
@@ -233,15 +234,15 @@ _INSTRUCTION_MARK = re.compile(r"\[(?=/?INST\])", re.IGNORECASE)
 
 
 def as_data(name: str, text: str, *, title: str | None = None) -> str:
-    """Wrap foreign text in `<name>` and `</name>`, with its title. The text cannot end this part of the prompt.
+    """Wrap text from documents or people in `<name>` and `</name>`, with its title, for a prompt.
 
-    Our instructions are outside these marks. If the text imitates the marks, or chat template markers, these are
-    written with other characters.
+    Our instructions stand outside these marks. If the text imitates the marks, or a chat template's markers, the
+    imitations are changed, so the text cannot end this part of the prompt.
     """
     inside = defused(text) if title is None else f"Title: {defused(' '.join(title.split()))}\n\n{defused(text)}"
     return f"<{name}>\n{inside}\n</{name}>"
 
 
 def defused(text: str) -> str:
-    """Replace characters which would end the text's part in the prompt, or look like another speaker."""
+    """Replace characters with which a text could end its part of the prompt, or imitate a different speaker."""
     return _INSTRUCTION_MARK.sub("［", _MARK.sub("‹", text))

@@ -1,8 +1,8 @@
-"""Judge web addresses, to keep the server from forbidden ones.
+"""Judge web addresses, to keep the server from sending requests to forbidden addresses.
 
-An operator may name a private address, such as Ollama on this machine. An address written by others, such as an
-attachment's, must not lead into a private network (`rag.providers.outward`). Addresses where clouds keep a machine's
-secrets are refused in both cases.
+An operator may name a private address, for example Ollama's on this machine. An address written by others, for example
+in an attachment, must not lead into a private network (`rag.providers.outward`). Addresses at which clouds keep a
+machine's secrets are refused in both cases.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def is_public(address: Address) -> bool:
 
 
 def _carried(address: Address) -> Sequence[ipaddress.IPv4Address]:
-    """Return the IPv4 addresses inside an IPv6 address."""
+    """Return the IPv4 addresses embedded in an IPv6 address; () for IPv4."""
     if not isinstance(address, ipaddress.IPv6Address):
         return ()
     embedded = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]

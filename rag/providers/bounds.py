@@ -46,9 +46,9 @@ _at_work = threading.local()
 
 
 class BoundedTransport:
-    """Send through another transport, and abort a response which is too large or too slow.
+    """Send requests through a different transport, and abort a response which is too large or too slow.
 
-    It unpacks gzip and deflate itself, in small parts; other encodings are refused. Raises `ProviderAnswerInvalid` and
+    Unpacks gzip and deflate in small parts and refuses other encodings. Raises `ProviderAnswerInvalid` and
     `ProviderUnavailable` while the response is read.
     """
 
@@ -81,7 +81,7 @@ def bound(client: AnyClient, bounds: Bounds = USUAL) -> AnyClient:
 
 
 def bounded(send: Callable[[Any], Any], request: Any, bounds: Bounds) -> Any:
-    """Send a request, and return its response with a body which is unpacked and counted while read."""
+    """Send a request, and return the response. Its body is unpacked and counted while it is read."""
     request.headers["accept-encoding"] = "gzip, deflate"
     deadline = time.monotonic() + bounds.longest_seconds
     with _until(deadline):
@@ -131,7 +131,7 @@ class _Parts:
 
 @functools.cache
 def _stream_class(module: str) -> Any:
-    """Return `_Parts` as a stream class for the response's library."""
+    """Return a subclass of `_Parts` and `SyncByteStream` in `module`'s library, httpx or httpx2."""
     library = sys.modules[module.partition(".")[0]]
     return type("BoundedStream", (_Parts, library.SyncByteStream), {})
 
@@ -172,7 +172,7 @@ def _or_unreadable(unpacker: Any, part: bytes) -> bytes:
 
 @contextmanager
 def _until(deadline: float) -> Iterator[None]:
-    """Inside the block, end this thread's network reads at a deadline, in seconds of `time.monotonic`."""
+    """Inside the block, let this thread's network reads fail after `deadline`, a time by `time.monotonic`."""
     before = getattr(_at_work, "deadline", None)
     _at_work.deadline = deadline
     try:
@@ -182,7 +182,7 @@ def _until(deadline: float) -> Iterator[None]:
 
 
 def timed(transport: AnyTransport) -> AnyTransport:
-    """Make a transport's connections respect the deadline from `_until`. Changes and returns the transport."""
+    """Make a transport's connections obey the deadline set by `_until`. Changes and returns the transport."""
     pool: Any = getattr(transport, "_pool", None)
     if pool is not None:
         backend = pool._network_backend  # noqa: SLF001 - a transport takes a pool's other options, but not this one
@@ -191,7 +191,7 @@ def timed(transport: AnyTransport) -> AnyTransport:
 
 
 class _TimedNetwork:
-    """Create connections through another httpcore backend."""
+    """Creates connections through a different httpcore backend, with the deadline set by `_until`."""
 
     def __init__(self, backend: Any) -> None:
         self._backend = backend

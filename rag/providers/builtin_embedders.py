@@ -65,7 +65,7 @@ STOPWORDS = frozenset(_normalise(Path(__file__).with_name("stopwords.txt").read_
 
 
 class LexicalEmbedder:
-    """Embed hashed words and character n-grams: deterministic across processes and machines, some 3,000 paragraphs/s.
+    """Embed hashed words and character n-grams, the same on every machine, some 3,000 paragraphs a second.
 
     `default_threshold` is measured: the cosine of the answering paragraph is above 0.12 for 95 % of English, German,
     Spanish and Italian questions, and above 0.08 for Turkish, Arabic, Chinese and Japanese ones.
@@ -110,9 +110,9 @@ def _embed(text: str) -> FloatMatrix:
 
 @lru_cache(maxsize=50_000)
 def _features(word: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return positions and signed weights for a word and its parts.
+    """Return positions and signed weights for a word and the parts of the word.
 
-    Weights are normalized, so a long word does not outweigh the others.
+    Weights are normalised, or a long word would outweigh the others.
     """
     if DENSE.match(word):
         parts = [word[i : i + 2] for i in range(len(word) - 1)]
@@ -170,7 +170,7 @@ class MeaningEmbedder:
     is_paid = False
 
     def __init__(self, *, gives_way: bool = True) -> None:
-        """With `gives_way`, passages are embedded at low priority; False if nothing else runs."""
+        """If `gives_way`, passages are embedded at low priority. Use False if nothing else runs."""
         self._questions = Engine("query", is_background=False)
         self._passages = Engine("passage", is_background=gives_way)
 
@@ -194,7 +194,7 @@ class MeaningEmbedder:
     def rest(self, *, idle_seconds: float = 0.0) -> None:
         """End the process for passages until there are new passages; a text in progress is given up.
 
-        With `idle_seconds`, only after it has been idle for this long.
+        With `idle_seconds`, do this only if the process has been idle for that long.
         """
         if not idle_seconds or self._passages.idle_seconds >= idle_seconds:
             self._passages.close()
@@ -290,7 +290,7 @@ class Engine:
         return process
 
     def _ask(self, process: subprocess.Popen[bytes], blob: bytes) -> tuple[FloatMatrix | None, int]:
-        """Ask a process for a text's vector; return the vector, or `None` and the exit status of an ended process."""
+        """Ask a process for a text's vector. Return the vector, or `None` and the exit status if the process ended."""
         seconds = {"seconds": PROCESSOR_SECONDS}
         timer = _ended_after(process, self._seconds)
         try:
@@ -315,7 +315,7 @@ class Engine:
 
 
 class _ended_after:
-    """Ends a process if the block takes more than this many seconds."""
+    """End a process if the block takes longer than `seconds`. `is_late` then becomes true."""
 
     def __init__(self, process: subprocess.Popen[bytes], seconds: float) -> None:
         self.is_late = False

@@ -128,7 +128,9 @@ class CohereConnection(Connection):
 
 @contextmanager
 def cohere_errors(provider: str = "cohere") -> Iterator[None]:
-    """Convert errors from the SDK, its transport and unreadable answers into `ProviderError`s."""
+    """Convert errors in the block to `ProviderError`s: errors of the SDK, of its transport, and from unreadable
+    responses.
+    """
     try:
         yield
     except ProviderError as exc:
@@ -144,7 +146,7 @@ def cohere_errors(provider: str = "cohere") -> Iterator[None]:
 
 
 def _is_perhaps_billed(exc: Exception) -> bool:
-    """Whether the provider may have processed a failed request."""
+    """Whether the provider may have billed a failed request."""
     if isinstance(exc, ApiError):
         status: Any = exc.status_code
         return status is None or status < 400 or status in UNSURE_STATUSES

@@ -48,7 +48,10 @@ class ContextWindow:
         return self._told if self._told is not None else self._seen
 
     def cuts(self, *, sent: int, counted: int) -> bool:
-        """Whether the server cut a prompt: far fewer tokens were `counted` than `sent`. Remembers the window if so."""
+        """Whether the server cut a prompt: `counted`, the server's token count, is far below `sent`, our estimate.
+
+        If so, the count is remembered as the window.
+        """
         if self._told is None:
             # The first prompt loads the model, and the server then names its window.
             self._asked_at = -KNOWN_SECONDS

@@ -53,7 +53,7 @@ def generate_embeddings_batch(
 def embedding_batches(
     texts: Sequence[str], *, embedder: Embedder, batch_size: int = 100, purpose: Purpose = "document"
 ) -> Iterator[Embeddings]:
-    """Yield the embeddings batch by batch, so each can be stored before the next is paid for."""
+    """Embed texts and yield the vectors batch by batch: a batch can be stored before the next is paid for."""
     if batch_size < 1:
         raise InvalidInput("A batch has to hold at least one text.")
     for start in range(0, len(texts), batch_size):
@@ -78,9 +78,9 @@ _sets_aside: ContextVar[bool] = ContextVar("sets_aside", default=False)
 
 @contextmanager
 def setting_aside() -> Iterator[None]:
-    """Inside the block, give a text without a usable vector a row of NaN, if other texts have vectors.
+    """Inside the block, a text without a usable vector gets a row of NaN.
 
-    Outside the block, this text fails its request.
+    Outside the block, this text makes the whole request fail.
     """
     token = _sets_aside.set(True)
     try:
@@ -92,10 +92,11 @@ def setting_aside() -> Iterator[None]:
 def or_set_aside(
     request: Callable[[list[str], str], FloatMatrix], texts: list[str], part: str, *, dimensions: int
 ) -> FloatMatrix:
-    """Return the rows from `request(texts, part)`; inside `setting_aside`, find the failing texts.
+    """Return the rows from `request(texts, part)`. Inside `setting_aside`, give texts which the provider refuses NaN
+    rows.
 
-    A provider may refuse a whole request because of a single text: then each half is requested separately. `part` names
-    a request within its call. Raises the errors from `request`.
+    A provider may refuse a whole request because of one text: then each half is requested separately. `part` names a
+    request within a call. Raises the errors from `request`.
     """
     try:
         return request(texts, part)

@@ -113,7 +113,7 @@ class GraphEngine:
         self._session = _session(file)
 
     def encode(self, text: str, *, is_query: bool = False) -> Floats:
-        """Return a text's vector, shape (384,), length 1."""
+        """Return a text's vector: shape (384,), length 1."""
         words = self._words[self._tokens(text, is_query=is_query)]
         embedded = (unpacked(words).astype(np.float32) - 8) * words["scale"].astype(np.float32)[..., None]
         embedded = _normed(embedded.reshape(-1, SIZE) + self._places[: len(words)], *self._norm)

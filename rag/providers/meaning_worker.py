@@ -72,7 +72,7 @@ def load(*, is_background: bool = False) -> Any:
 
 
 def faster(engine: Any, path: Path) -> Any | None:
-    """Return the onnxruntime engine; `None` if onnxruntime is missing or gives different vectors."""
+    """Return the onnxruntime engine; `None` if this engine fails here or gives other vectors than `engine`."""
     try:
         from rag.providers.meaning_graph import GraphEngine
 
@@ -91,7 +91,7 @@ def within_tokens(engine: Any, text: str, *, is_query: bool) -> str:
 
 
 def give_way() -> None:
-    """Give way to every other process wanting the processor."""
+    """Lower this process's priority below every other process."""
     with suppress(OSError):
         os.nice(NICENESS)
     # Linux shares the processor among sessions first, and this process is a separate session.

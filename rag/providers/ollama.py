@@ -89,7 +89,9 @@ class OllamaEmbedder:
         )
 
     def _request_one(self, texts: list[str], usages: list[Usage]) -> FloatMatrix:
-        """Return a single text's vector from the older route, as a matrix with a row."""
+        """Embed a single text with the older route. Returns a matrix with one row, and adds the request's usage to
+        `usages`.
+        """
         body = {"model": self.model, "prompt": texts[0]}
         response = self._post("/api/embeddings", body, texts, lambda answer: [answer["embedding"]])
         if response is None:
@@ -98,7 +100,7 @@ class OllamaEmbedder:
         return response[0]
 
     def _usage(self, texts: list[str], counted: Any = None) -> Usage:
-        """Return Ollama's count, or an estimate if the route gives no count."""
+        """Return Ollama's token count, or an estimate if the response has no count."""
         if isinstance(counted, int) and counted:
             return Usage(provider=self.provider, model=self.model, input_tokens=counted)
         tokens = sum(estimate_tokens(text, model=self.model) for text in texts)
@@ -107,7 +109,7 @@ class OllamaEmbedder:
     def _post(
         self, path: str, body: dict[str, Any], texts: list[str], rows_of: Callable[[dict[str, Any]], list[Any]]
     ) -> tuple[FloatMatrix, Usage] | None:
-        """Return the vectors with their usage, or `None` if this Ollama lacks the route."""
+        """Send a request. Return the vectors and the usage, or `None` if this version of Ollama lacks the route."""
 
         def attempt() -> tuple[FloatMatrix, Usage] | None:
             with (

@@ -233,7 +233,7 @@ class OpenAIChatModel:
         return Completion(text=text, usage=usage)
 
     def _as_it_takes(self, ask: Callable[[], Value]) -> Value:
-        """Call the model; retry with a reasoning model's parameters if the provider refuses the others.
+        """Call the model. If the provider refuses the parameters, repeat the call with a reasoning model's parameters.
 
         A refused call costs nothing.
         """
@@ -298,12 +298,15 @@ class _Received:
 
 
 def is_reasoning_model(model: str) -> bool:
-    """Whether the model takes `max_completion_tokens` and no temperature, by name and without a vendor's prefix."""
+    """Whether the model is a reasoning model: it takes `max_completion_tokens` and no temperature.
+
+    The name decides, without a vendor's prefix.
+    """
     return REASONING_MODEL.match(model.rsplit("/", 1)[-1]) is not None
 
 
 def names_reasoning_parameters(exc: openai.BadRequestError) -> bool:
-    """Whether a refusal says the model takes `max_completion_tokens`, or only its default temperature."""
+    """Whether a refusal tells that the model takes `max_completion_tokens`, or only the default temperature."""
     return "max_completion_tokens" in exc.message or exc.param == "temperature" or "'temperature'" in exc.message
 
 
@@ -344,10 +347,11 @@ NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, http
 
 @contextmanager
 def openai_errors(provider: str = "", *, has_text: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """Turn everything the SDK, its transport and unreadable answers raise into `ProviderError`s.
+    """Convert errors in the block to `ProviderError`s: errors of the SDK, of its transport, and from unreadable
+    responses.
 
-    After the first text, an answer that breaks off for any reason is a `ProviderStreamCut`. An error's details name the
-    provider and say whether the request may have been billed.
+    After the first text, an answer which breaks off for any reason is a `ProviderStreamCut`. An error's details name
+    the provider and tell whether the request may have been billed.
     """
     try:
         yield
@@ -363,7 +367,9 @@ def openai_errors(provider: str = "", *, has_text: Callable[[], bool] = lambda: 
 
 
 def is_perhaps_billed(exc: Exception) -> bool:
-    """Whether a failed request may be billed: refusals are free, lost answers are not."""
+    """Whether a failed request may have been billed: refusals are free, but a request whose response was lost may be
+    billed.
+    """
     if isinstance(exc, openai.APIStatusError):
         return exc.status_code in UNSURE_STATUSES
     if isinstance(exc, openai.APIConnectionError):

@@ -41,7 +41,9 @@ class OutwardTransport(httpx.BaseTransport):
         self._transport.close()
 
     def _outward(self, host: str) -> list[Address]:
-        """Return the name's addresses, if all are public."""
+        """Return a name's IP addresses. Raises `InvalidInput` unless all are public, and `ConnectError` if there are
+        none.
+        """
         try:
             addresses = [ipaddress.ip_address(text.partition("%")[0]) for text in self._resolve(host)]
         except (OSError, ValueError) as exc:
@@ -54,7 +56,9 @@ class OutwardTransport(httpx.BaseTransport):
 
 
 def _sent_to(address: Address, request: httpx.Request) -> httpx.Request:
-    """Return the request with the address for its host; the Host header and the certificate check keep the name."""
+    """Return the request with the checked IP address as host. The Host header and the certificate check
+    keep the name.
+    """
     return httpx.Request(
         request.method,
         request.url.copy_with(host=str(address)),
@@ -65,7 +69,7 @@ def _sent_to(address: Address, request: httpx.Request) -> httpx.Request:
 
 
 class Unclosed(httpx.BaseTransport):
-    """Keep a shared transport open when a client is closed."""
+    """Wraps a shared transport, to keep it open when a client using it is closed."""
 
     def __init__(self, transport: httpx.BaseTransport) -> None:
         self._transport = transport

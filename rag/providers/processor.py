@@ -32,7 +32,7 @@ class ProcessorSlots:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Hold a slot. A thread already holding a slot keeps it."""
+        """Hold a slot inside the block. If this thread already holds a slot, it uses the same slot."""
         if self._has_place:
             yield
             return
@@ -44,7 +44,7 @@ class ProcessorSlots:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Release the slot while waiting for something outside this process."""
+        """Release this thread's slot inside the block, while waiting for something outside this process."""
         if not self._has_place:
             yield
             return

@@ -59,7 +59,9 @@ class Connections:
     by_name: Mapping[str, Connection]
 
     def able(self, capability: Capability, provider: str = "") -> Connection | None:
-        """Return the connection to a capable provider, by default the preferred one; `None` without any."""
+        """Return the connection to a provider with a capability, by default the preferred provider; `None` if there is
+        none.
+        """
         names = [provider] if provider else [spec.name for spec in providers_for(capability)]
         connections = [self.by_name[name] for name in names if name in self.by_name]
         return next((connection for connection in connections if capability in connection.spec.capabilities), None)
@@ -129,12 +131,12 @@ class ModelChoice:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether the task uses a different provider than the profile's."""
+        """Whether the model is at a different provider than the profile's."""
         return bool(self.model) and self.provider != self.wanted_provider
 
     @property
     def missing(self) -> str:
-        """Return the variable adding the profile's provider; "" if it is configured."""
+        """Return the environment variable which would add the profile's provider; "" if the provider is in use."""
         return variable_of(self.wanted_provider) if self.provider != self.wanted_provider else ""
 
 
@@ -262,11 +264,11 @@ class Providers:
         return embedder
 
     def has_meaning(self, embedding_model_id: str) -> bool:
-        """Return whether collections with this embedder are compared by what texts mean, not by their words alone."""
+        """Return whether searches in collections with this embedder compare meaning, and not words alone."""
         return embedding_model_id != self._builtin.id or self.meaning is not None
 
     def meaning_for(self, embedding_model_id: str) -> MeaningEmbedder | None:
-        """Return the meaning model for a collection with this embedder; providers' embedders need none."""
+        """Return the built-in meaning model if the collection's embedder compares words alone, else `None`."""
         return self.meaning if embedding_model_id == self._builtin.id else None
 
     def default_embedder_id(self, profile: Profile) -> str:
@@ -301,7 +303,9 @@ class Providers:
         )
 
     def _wanted_embedder_id(self) -> str:
-        """Return the embedder named in EMBEDDING_MODEL, short or in full; "" without a provider for it."""
+        """Return the id of the embedder named in EMBEDDING_MODEL, completed if short; "" if no provider for it is
+        configured.
+        """
         requested = self._settings.embedding_model
         if not requested or requested == self._builtin.id:
             return requested
@@ -355,11 +359,13 @@ class Providers:
         return self._affordable(profile, self.translation_choice(profile))
 
     def _affordable(self, profile: Profile, choice: ModelChoice) -> ChatModel | None:
-        """Return the chosen model; `None` if it costs money and no more may be spent."""
+        """Return the chosen model; `None` if it costs money and the person may spend no more."""
         return self._chat_model(choice) if profile.spends or choice.provider in FREE_PROVIDERS else None
 
     def attachment_model_for(self, profile: Profile) -> ChatModel | None:
-        """Return the answering provider's model for attachments, by default the tagging model."""
+        """Return the model which describes attachments: the profile's, if its provider answers, else the
+        tagging model.
+        """
         choice = self.chat_choice(profile)
         if choice.model and choice.provider == profile.answer.chat_provider and profile.reading.attachment_model:
             return self._chat_model(replace(choice, model=profile.reading.attachment_model))
@@ -400,7 +406,7 @@ class Providers:
     def _choose(
         self, profile: Profile, provider: str, model: str, setting: str, field: str, fallback: str
     ) -> ModelChoice:
-        """Choose the profile's model at its provider, else OpenAI's.
+        """Choose the profile's model at the profile's provider, else OpenAI's model.
 
         A setting replaces a profile's model at OpenAI, or at OPENAI_BASE_URL's server, but never a model chosen for the
         collection.

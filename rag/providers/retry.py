@@ -42,9 +42,9 @@ Wait = Callable[[float], None]
 
 
 class CallGate:
-    """Limits the calls to a provider, shared by all paying callers. Thread-safe.
+    """Limits the simultaneous calls to a provider, over all callers who pay. Thread-safe.
 
-    Additive increase, multiplicative decrease: a refused call halves the limit, a full round of answers adds 1.
+    Additive increase, multiplicative decrease: a refused call halves the limit; a full round of answers adds 1.
     """
 
     def __init__(self, maximum: int = MAXIMUM_IN_FLIGHT) -> None:
@@ -142,7 +142,7 @@ class Sending:
     retries: int | None = None
 
     def headers(self, part: int | str) -> dict[str, str]:
-        """Return a request's headers; a call split into several requests has a key for each."""
+        """Return a request's idempotency header. `part` distinguishes the requests of a call which was split."""
         return {"Idempotency-Key": f"{self.key}-{part}"} if self.key else {}
 
 
@@ -152,7 +152,7 @@ _sending: ContextVar[Sending] = ContextVar("sending", default=PLAIN)
 
 @contextmanager
 def sending(key: str, *, retries: int | None = None) -> Iterator[None]:
-    """Send all requests inside the block as a single call with this key."""
+    """Send all requests inside the block under one idempotency key, because they belong to a single call."""
     token = _sending.set(Sending(key, retries))
     try:
         yield
@@ -198,7 +198,9 @@ def lost_calls(report: Report, *, notes: Notes | None = None) -> Iterator[None]:
 
 
 def report_lost(usage: Usage) -> None:
-    """Report that a request without a usable result was, or may have been, billed."""
+    """Report a request without a usable result which was, or may have been, billed. Without a listener, log the
+    request.
+    """
     report = _report.get()
     if report is None:
         log.warning("a call to %s %s returned nothing, and its bill is not recorded", usage.provider, usage.model)
@@ -223,7 +225,9 @@ def accounted(expected: Callable[[], Usage]) -> Iterator[None]:
 
 @contextmanager
 def requested(expected: Callable[[], Usage]) -> Iterator[None]:
-    """Record the single request inside the block before it is made; report it like `accounted`."""
+    """Record the single request inside the block before sending. A failed, possibly billed request is reported like in
+    `accounted`.
+    """
     notes = _notes.get()
     if notes is not None:
         notes.send(expected())
@@ -246,7 +250,7 @@ def usage_of_failure(error: ProviderError, expected: Callable[[], Usage]) -> Usa
 
 @contextmanager
 def billed_as(usage: Usage) -> Iterator[None]:
-    """Add the usage to a `ProviderError` raised inside the block, because the answer has arrived and is billed."""
+    """If the block raises a `ProviderError`, add the usage to it, because the response has arrived and is billed."""
     try:
         yield
     except ProviderError as exc:
@@ -256,7 +260,9 @@ def billed_as(usage: Usage) -> Iterator[None]:
 
 @contextmanager
 def lost_with(usages: Sequence[Usage]) -> Iterator[None]:
-    """If the block fails, report these billed answers as lost, because they are useless without the rest."""
+    """If the block fails, report the usages of earlier responses as lost: they are billed, but useless without the
+    rest.
+    """
     try:
         yield
     except BaseException:

@@ -152,7 +152,7 @@ END_SECONDS = 0.05
 
 
 class _PacedReads:
-    """Replace a connection's `read` while an answer is streamed."""
+    """Replaces a connection's `read` while an answer is streamed: reads are at least `every_seconds` apart."""
 
     def __init__(self, read: Callable[..., bytes], every_seconds: Callable[[], float], cancel: Event) -> None:
         self._read = read
@@ -248,7 +248,7 @@ class ChatEvents:
             raise failure
 
     def _finish(self, pieces: Iterator[bytes], reads: _PacedReads | None) -> None:
-        """Read the response's end, directly after its last event, so the connection can be reused.
+        """Read the rest of the response after its last event, or the connection could not be used again.
 
         Otherwise each answer would need a new connection, including TLS.
         """
@@ -270,7 +270,9 @@ class ChatEvents:
                 connection.shutdown(socket.SHUT_RDWR)
 
     def _parsed(self, lines: list[bytes]) -> tuple[list[Mapping[str, Any]], Exception | None, bool]:
-        """Return the events in whole lines, a following error, and whether the stream is over."""
+        """Parse lines of the stream. Returns the events, the error which follows them (or `None`), and whether the
+        stream is over.
+        """
         events: list[Mapping[str, Any]] = []
         for line in lines:
             if not line.startswith(b"data:"):
@@ -306,9 +308,9 @@ _PERHAPS_TAG = re.compile(r"<(?:/?[a-z]{0,10})?$", re.IGNORECASE)
 
 
 class ReasoningFilter:
-    """Pass on a stream's answer without its reasoning.
+    """Passes on a streamed answer without the model's reasoning.
 
-    `waits` holds text back until the reasoning has ended, for a model known to send it without an opening tag.
+    If `waits`, text is held back until the reasoning has ended, for a model which sends no opening tag.
     """
 
     def __init__(self, *, waits: bool = False) -> None:
@@ -357,7 +359,7 @@ class ReasoningFilter:
         return pending if self._waits or not self._is_inside else ""
 
     def _answer(self, text: str) -> str:
-        """Return answer text without the blank lines after the reasoning."""
+        """Return text of the answer; blank lines between the reasoning and the answer are removed."""
         text = text if self._has_answer else text.lstrip()
         self._has_answer = self._has_answer or bool(text)
         return text

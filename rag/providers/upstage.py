@@ -123,7 +123,11 @@ class UpstageConnection(Connection):
 
 
 def _texts_by_page(body: Mapping[str, Any], page_count: int) -> dict[int, str]:
-    """Read the text from `elements`, which name their pages; without any, `content.text` belongs to a single page."""
+    """Return the text by page number from the response's `elements`, without headers and footers.
+
+    If there are no elements, `content.text` is page 1's text. Raises `ValueError` if a document of several pages has
+    only that.
+    """
     texts: dict[int, list[str]] = defaultdict(list)
     for element in body.get("elements") or ():
         content = element.get("content") or {}

@@ -70,7 +70,7 @@ class Period:
 
     @classmethod
     def of_days(cls, days: int, *, until: date) -> Period:
-        """Build the period with this number of days ending on `until`."""
+        """Build the period of `days` days which ends on `until`, `until` included."""
         return cls(until - timedelta(days=days - 1), until)
 
     @property
@@ -99,7 +99,7 @@ class Period:
 
 @dataclass(frozen=True, kw_only=True)
 class Filters:
-    """Filters for all metrics. `None` means no filter."""
+    """Filters which apply to all metrics. `None` means no filter."""
 
     document_id: UUID | None = None
     user_group: str | None = None
@@ -133,13 +133,13 @@ class QuestionFilters:
 
 
 def share_of(part: int, total: int) -> float | None:
-    """Divide `part` by `whole`; `None` if `whole` is 0."""
+    """Divide `part` by `whole`; return `None` if `whole` is 0."""
     return part / total if total else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcomes:
-    """Numbers of questions by outcome. Rates are between 0 and 1, or `None` if no question counts for the rate."""
+    """The numbers of questions by outcome. Rates are from 0 to 1; `None` if no question counts for the rate."""
 
     questions: int
     #: Finished questions, without small talk and questions asked back.
@@ -199,7 +199,10 @@ class Totals(Outcomes):
 
 @dataclass(frozen=True, kw_only=True)
 class StageTimes:
-    """A stage's median and 95th percentile over the questions in which it ran. `day` is `None` for a whole period."""
+    """The median and 95th percentile of a stage's duration, over the questions with this stage, in milliseconds.
+
+    `day` is `None` for a whole period.
+    """
 
     day: date | None
     stage: str
@@ -255,7 +258,7 @@ class ModelCost:
 
 @dataclass(frozen=True, kw_only=True)
 class TimeBucket:
-    """A histogram bucket: a duration and how many questions took about this long."""
+    """A bar in a histogram: a duration, and how many questions took about this long."""
 
     ms: float
     questions: int
@@ -343,7 +346,9 @@ class PassageUse:
 
 @dataclass(frozen=True, kw_only=True)
 class LoggedError:
-    """An error sentence, and how often and when it ended a question without an answer."""
+    """An error sentence, with the number of questions which this error ended without an answer, and when it
+    occurred.
+    """
 
     error: str
     outcome: str
@@ -364,7 +369,7 @@ class LoggedNotice:
 
 @dataclass(frozen=True, kw_only=True)
 class RepeatedCalls:
-    """Model calls that never reported an end, counted by model and operation."""
+    """Model calls which never reported an end, by model and operation."""
 
     provider: str
     model: str
@@ -399,7 +404,10 @@ class AddedDays:
         self._going_on: set[str] = set()
 
     def add_up(self, tenant_id: str, *, seconds: float = LONGEST_SECONDS) -> int:
-        """Sum the days without stored sums, newest first, for about this many seconds. Return how many were summed."""
+        """Store the sums of days without stored sums, newest day first, until `seconds` have passed.
+
+        Returns how many days were summed.
+        """
         added, until = 0, clock.monotonic() + seconds
         while True:
             days, is_more = self._add_some(tenant_id)
@@ -408,7 +416,7 @@ class AddedDays:
                 return added
 
     def add_up_soon(self, tenant_id: str) -> None:
-        """Sum days for half a second, and any remaining days in a background thread."""
+        """Store sums of days for half a second, then continue with any remaining days in a background thread."""
         until = clock.monotonic() + ADDING_SECONDS
         while self._add_some(tenant_id)[1]:
             if clock.monotonic() >= until:
@@ -556,7 +564,9 @@ class Analytics:
         return self._all(who, "analytics_searches", LoggedSearch, period, filters, limit=LATEST)
 
     def found_documents(self, who: Who, period: Period, filters: Filters) -> Mapping[UUID, int]:
-        """Count how often search found each document, over the latest questions, whether or not the answer used it."""
+        """Count in how many of the latest questions the search found each document, whether or not the answer used the
+        document.
+        """
         rows = self._all(who, "analytics_found_documents", FoundDocument, period, filters, limit=LATEST)
         return {row.document_id: row.questions for row in rows}
 
@@ -569,14 +579,13 @@ class Analytics:
         return self._all(who, "analytics_errors", LoggedError, period, filters, latest=LATEST, limit=limit)
 
     def notices(self, who: Who, period: Period, filters: Filters, *, limit: int = 50) -> list[LoggedNotice]:
-        """Return the notices shown under the latest answers, with their frequency.
-
-        For example, the reranker did not respond.
+        """Return the notices shown under the latest answers, for example "The reranker did not respond", with their
+        frequency.
         """
         return self._all(who, "analytics_notices", LoggedNotice, period, filters, latest=LATEST, limit=limit)
 
     def repeated_calls(self, who: Who, period: Period, *, limit: int = 50) -> list[RepeatedCalls]:
-        """Count the period's model calls that were cut off or repeated."""
+        """Count the period's model calls which were cut off or sent again."""
         return self._all(who, "analytics_repeated_calls", RepeatedCalls, period, Filters(), limit=limit)
 
     def unanswered(self, who: Who, period: Period, filters: Filters, *, limit: int = 200) -> list[UnansweredQuestion]:
@@ -586,10 +595,10 @@ class Analytics:
     def count_questions(
         self, who: Who, period: Period, filters: Filters, question_filters: QuestionFilters, *, most: int | None = None
     ) -> int:
-        """Count the matching questions on all pages in the list.
+        """Count the questions which match the filters, over all pages of the list.
 
-        Stored daily sums give the number, unless a text, a rating or a kind must be checked. Then questions are counted
-        individually, up to `most`, because searching a year's answers takes seconds.
+        Stored daily sums give the number, unless a filter needs a text, a rating or a kind. Then the questions are
+        counted individually, up to `most`, because searching a year's answers takes seconds.
         """
         if (
             question_filters.kind == "question"
@@ -631,7 +640,7 @@ class Analytics:
         )
 
     def question(self, who: Who, chat_log_id: UUID) -> ChatLogEntry:
-        """Return a question with log, hits, charges and prompt. Raises `NotFound`.
+        """Return a question with its log entry, the chunks found, the charges and the prompt. Raises `NotFound`.
 
         Reading someone else's question adds an entry to the audit log.
         """
@@ -652,16 +661,16 @@ class Analytics:
         return ChatLogEntry(question=details, passages=tuple(passages), charges=tuple(charges), prompt=prompt)
 
     def found_passages(self, who: Who, chat_log_id: UUID) -> list[FoundPassage]:
-        """Return a question's hits in the order found."""
+        """Return the chunks found for a question, in the order found."""
         return self._database.fetch_all(who, "analytics_question_passages", FoundPassage, chat_log_id=chat_log_id)
 
     def names_for(self, tenant_id: str) -> Role | None:
-        """Return the lowest role that sees who asked a question; `None` if no role does."""
+        """Return the lowest role which may see who asked a question; `None` if no role may."""
         role = self._database.fetch_value(tenant_id, "names_for")
         return None if role == "nobody" else Role(role)
 
     def set_names_for(self, identity: Identity, role: Role | None) -> None:
-        """Set the lowest role that sees who asked a question; `None` hides the names from everyone.
+        """Set the lowest role which may see who asked a question; `None` hides the names from everyone.
 
         Raises `NotAllowed`, `SignInAgain`.
         """

@@ -66,7 +66,7 @@ class AuditEntry:
 
 
 class AuditFilters(TypedDict, total=False):
-    """Search filters. An action, which may have several rows, matches if any row does."""
+    """Search filters. An action recorded in several rows matches if any of the rows matches."""
 
     since: datetime | None
     actor: str | None
@@ -104,7 +104,7 @@ class AuditLog:
         self.note(identity, "export made", "audit log")
 
     def last(self, tenant_id: str) -> int:
-        """Return the number of the tenant's latest entry. For operators' commands."""
+        """Return the number of the tenant's newest entry. For operators' commands."""
         return int(self._database.fetch_value(tenant_id, "last_audit_entry"))
 
     def after(self, tenant_id: str, number: int) -> list[AuditEntry]:

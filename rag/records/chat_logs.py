@@ -1,6 +1,6 @@
-"""Log every question in a row, inserted before any work and completed with the outcome.
+"""Log every question in a row, which is inserted before any work and gets the outcome at the end.
 
-The row's cost is summed from the ledger, so both always agree.
+The row's cost is the sum of the ledger's rows for the question: log and ledger always agree.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ PARTIAL_TEXT = N_("What had been written is kept.")
 
 @dataclass(frozen=True, kw_only=True)
 class PassagePlace:
-    """A chunk's span in the document's joined text, in characters, and all headings in the document."""
+    """A chunk's span in characters within the document's joined text, and the headings of the whole document."""
 
     start: int
     end: int
@@ -134,7 +134,7 @@ class ChatLogs:
 
     @property
     def has_postponed(self) -> bool:
-        """Whether rows are waiting for `close_postponed`."""
+        """Whether any log row still waits for `close_postponed`."""
         return bool(self._postponed)
 
     def close_postponed(self) -> None:
@@ -174,9 +174,9 @@ class ChatLogs:
         return chat_log_id
 
     def close(self, tenant_id: str, chat_log_id: UUID, end: QuestionEnd) -> Decimal | None:
-        """Store a question's result, and return its cost in US dollars; `None` if a call had no known price.
+        """Store a question's result. Returns its cost in US dollars, or `None` if a call had no known price.
 
-        Call it after the last ledger row. A further call replaces the earlier values.
+        Call this after the question's last ledger row is written. A repeated call replaces the stored values.
         """
         with self.database.writing(tenant_id) as pipeline:
             row = pipeline.run(
@@ -224,7 +224,7 @@ class ChatLogs:
             return None
 
     def bill(self, tenant_id: str, chat_log_id: UUID, *, is_awaited: bool = False) -> QuestionBill:
-        """Create a bill for a logged question; `is_awaited` as in `QuestionBill`."""
+        """Create a bill for a logged question; for `is_awaited`, see `QuestionBill`."""
         return self.bill_of(tenant_id, lambda: chat_log_id, is_awaited=is_awaited)
 
     def bill_of(self, tenant_id: str, open_log: Callable[[], UUID], *, is_awaited: bool = False) -> QuestionBill:
@@ -238,17 +238,17 @@ class ChatLogs:
         return TenantBill(collection.tenant_id, ledger=self._ledger, prices=prices, collection_id=collection.id)
 
     def discard(self, tenant_id: str, chat_log_id: UUID) -> None:
-        """Delete a free search from the log."""
+        """Delete the log row of a search which cost nothing."""
         self.database.execute(tenant_id, "discard_search", chat_log_id=chat_log_id)
 
     def close_abandoned(
         self, tenant_id: str, *, conversation_id: UUID | None = None, quiet_seconds: float | None = None
     ) -> int:
-        """Complete the answers left unfinished by dead processes: mark logs as failed, messages as cut off. Return
-        their number.
+        """Complete the answers which dead processes left unfinished: their log rows become failed, their messages cut
+        off.
 
-        A process counts as dead after `quiet_seconds` without a heartbeat. Use 0 if no other process can be running;
-        the default is long enough for every living process.
+        Returns the number of answers. A process counts as dead after `quiet_seconds` without a heartbeat; the default
+        is longer than any living process is quiet. Use 0 if no other process can be running.
         """
         closing = {
             "conversation_id": conversation_id,
@@ -280,7 +280,7 @@ class ChatLogs:
         self.database.execute(tenant_id, "count_costs_of_questions", chat_log_ids=[chat_log_id])
 
     def page_text(self, tenant_id: str, document_id: UUID, first_page: int, last_page: int) -> str:
-        """Return the text on a chunk's pages, to check claims against.
+        """Return the text of a document's pages from `first_page` to `last_page`, to compare an answer with.
 
         Returns "" for deleted pages, and while the database is unavailable.
         """
@@ -291,9 +291,9 @@ class ChatLogs:
         return "\n".join(row[0] for row in rows)
 
     def passage_places(self, tenant_id: str, chunk_ids: Sequence[UUID]) -> dict[UUID, PassagePlace]:
-        """Return positions and headings by chunk id, for chunks in which a section begins.
+        """Return the position and the headings of each chunk in which a section begins, by chunk id.
 
-        The others have a single section, so they need no positions. Empty while the database is unavailable.
+        Other chunks belong to a single section and are left out. Returns {} while the database is unavailable.
         """
         rows: Rows = []
         with suppress(DatabaseUnavailable), self.database.transaction(tenant_id) as connection:
@@ -304,7 +304,7 @@ class ChatLogs:
         }
 
     def sheet_pages(self, tenant_id: str, chunk_ids: Sequence[UUID]) -> dict[UUID, list[SheetPage]]:
-        """Return the pages of spreadsheet chunks by chunk id; empty while the database is unavailable."""
+        """Return the spreadsheet pages of each chunk, by chunk id. Returns {} while the database is unavailable."""
         rows: Rows = []
         with suppress(DatabaseUnavailable), self.database.transaction(tenant_id) as connection:
             rows = connection.execute(queries["sheet_pages"], {"chunk_ids": list(chunk_ids)}).fetchall()
@@ -315,10 +315,10 @@ class ChatLogs:
         return pages
 
     def days_of_invalid(self, tenant_id: str, document_ids: Sequence[UUID]) -> dict[UUID, tuple[bool, date]]:
-        """Return the documents that are not valid today, by id.
+        """Return which of the documents are not valid today, by id.
 
-        The value is (True, last day) for expired documents, (False, first day) for documents not valid yet. Empty while
-        the database is unavailable.
+        The value is (True, last valid day) for an expired document, and (False, first valid day) for a document not
+        valid yet. Returns {} while the database is unavailable.
         """
         rows: Rows = []
         with suppress(DatabaseUnavailable), self.database.transaction(tenant_id) as connection:
@@ -326,7 +326,7 @@ class ChatLogs:
         return {document_id: (is_over, day) for document_id, is_over, day in rows}
 
     def document_metadata(self, tenant_id: str, document_ids: Sequence[UUID]) -> dict[UUID, Mapping[str, Any]]:
-        """Return metadata by document id, including dates; empty while the database is unavailable."""
+        """Return metadata and dates by document id. Returns {} while the database is unavailable."""
         parameters = {"tenant_id": tenant_id, "document_ids": list(document_ids)}
         rows: Rows = []
         with suppress(DatabaseUnavailable), self.database.transaction(tenant_id) as connection:
@@ -386,7 +386,7 @@ def _dumps(value: Any) -> str:
 
 
 def to_json(details: RAGDetails) -> dict[str, Any]:
-    """Convert details to camelCase JSON for storage, in the format of the HR document's interface `RAGDetails`.
+    """Convert the details to JSON for storage, in the format of `RAGDetails` in the HR document: names in camelCase.
 
     `translatedFrom` and `translatedQuery` are left out if the question was not translated.
     """
@@ -465,7 +465,7 @@ class LoggedQuestionDetails(LoggedQuestion):
 
 @dataclass(frozen=True, kw_only=True)
 class FoundPassage:
-    """A hit for a question. Ranks count from 1; `new_rank` is `None` for hits dropped by the reranker."""
+    """A chunk found for a question. Ranks count from 1; `new_rank` is `None` if the reranker dropped the chunk."""
 
     position: int
     chunk_id: str | None
@@ -531,7 +531,10 @@ class UnansweredQuestion:
 
 
 def questions_to_csv(questions: Iterable[LoggedQuestion], *, with_names: bool = False) -> str:
-    """Write questions as CSV with a header line. Cells spreadsheets would run as formulas begin with an apostrophe."""
+    """Write questions as CSV with a header line.
+
+    Cells which a spreadsheet would run as formulas get an apostrophe at the start.
+    """
     if not with_names:
         return to_csv(EXPORT_COLUMNS, map(_cells, questions))
     named = ((*_cells(question), question.asker) for question in questions)

@@ -114,7 +114,7 @@ class Conversations:
         return _require(conversation)
 
     def page(self, identity: Identity, conversation_id: UUID | None, *, last: int) -> ConversationPage:
-        """Read the list, and an opened conversation with its `last` newest messages, in a single round trip."""
+        """Read the list of conversations and, if one is opened, its `last` newest messages, in a single round trip."""
         where = {"account_id": identity.account_id, "conversation_id": conversation_id}
 
         def read(pipeline: Pipeline) -> ConversationPage:
@@ -202,14 +202,14 @@ class Conversations:
         return str(removed)
 
     def put_back(self, identity: Identity, removed: str) -> None:
-        """Restore a conversation from the text `delete` returned.
+        """Restore a conversation from the text which `delete` returned.
 
-        Raises `PlaceTaken` if its collection or owner is gone.
+        Raises `PlaceTaken` if the conversation's collection or owner was deleted meanwhile.
         """
         self._database.put_back(identity, "put_conversation_back", "put_messages_back", kept=removed)
 
     def messages(self, identity: Identity, conversation_id: UUID, *, last: int | None = None) -> builtins.list[Message]:
-        """Return a conversation's messages, oldest first; with `last`, only this many of the newest.
+        """Return a conversation's messages, oldest first; if `last` is given, only this many of the newest messages.
 
         Raises `NotFound`.
         """
@@ -228,7 +228,7 @@ class Conversations:
 
 
 def _within(word: str) -> str:
-    """Return a LIKE pattern that matches texts containing the word."""
+    """Return an SQL LIKE pattern for texts which contain the word."""
     return "%" + re.sub(r"[%_\\]", r"\\\g<0>", word) + "%"
 
 
@@ -262,7 +262,7 @@ def _require(conversation: Conversation | None) -> Conversation:
 
 
 class Feedback:
-    """Write ratings to `feedback`: a single changeable rating per person and answer."""
+    """Store ratings in `feedback`: a single rating per person and answer, which the person may change."""
 
     def __init__(self, database: Database, *, on_gap: Callable[[str], None] = lambda tenant_id: None) -> None:
         """`on_gap` is called with the tenant id when an answer is rated as not helpful."""

@@ -75,7 +75,7 @@ class Digest:
 
 
 def digest_title(company: str, period: Period, filters: Filters, chosen: Sequence[str] = ()) -> str:
-    """Return the title: company and period, and the names of the active filters given in `chosen`."""
+    """Return a digest's title: company and period. If `filters` are set, `chosen`, their displayed names, follow."""
     title = _("{name}: {first} to {last}", name=company, first=day(period.first), last=day(period.last))
     if filters == Filters():
         return title
@@ -83,7 +83,9 @@ def digest_title(company: str, period: Period, filters: Filters, chosen: Sequenc
 
 
 def make_digest(analytics: Analytics, gaps: Gaps, who: Who, period: Period, filters: Filters, *, title: str) -> Digest:
-    """Build a period's digest: metrics for it and the previous period, unanswered questions, most used documents."""
+    """Build a digest: metrics for the period and the period before, unanswered questions, and the most used
+    documents.
+    """
     gaps.group(tenant_of(who))
     summary = analytics.summary(who, period, filters)
     used = analytics.top_documents(who, period, filters, limit=MOST_DOCUMENTS)

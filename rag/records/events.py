@@ -1,6 +1,6 @@
 """Report events to other programs.
 
-Database triggers report most events, in the transaction with the change; code calls `emit` for the others.
+Database triggers report most events, in the transaction with the change. For all other events, code calls `emit`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ EVENTS = {
 
 
 def emit(database: Database, who: Who, kind: str, data: Mapping[str, Any]) -> int:
-    """Queue an event for every address subscribed to this kind, and return the number of addresses."""
+    """Queue an event for every address subscribed to its kind, and return the number of addresses.
+
+    Raises `InvalidInput` for an unknown kind.
+    """
     if kind not in EVENTS:
         raise InvalidInput(f"There is no event {kind!r}; there are {', '.join(EVENTS)}.")
     return int(database.fetch_value(who, "emit_event", kind=kind, data=Jsonb(dict(data)), webhook_id=None))

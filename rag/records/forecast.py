@@ -1,4 +1,4 @@
-"""Forecast a month's cost, and price the same traffic with another model."""
+"""Forecast a month's cost, and estimate the cost of the same questions with a different model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CHAT_OPERATIONS = ("chat", "translation", "tagging")
 
 @dataclass(frozen=True, kw_only=True)
 class MonthForecast:
-    """A month's cost to date, and the expected total if days cost the same as in the past four weeks."""
+    """A month's cost so far, and the expected total if the remaining days cost the same on average."""
 
     spent: Decimal
     #: `None` with too few days for a forecast.
@@ -60,7 +60,7 @@ def forecast(analytics: Analytics, who: Who, filters: Filters, today: date) -> M
 
 @dataclass(frozen=True, kw_only=True)
 class OtherModel:
-    """The cost of all chat calls, and their estimated cost with another model; `None` without a known price."""
+    """The cost of all chat calls, and the estimated cost with a different model; `None` if a price is unknown."""
 
     calls: int
     paid: Decimal

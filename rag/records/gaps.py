@@ -53,7 +53,9 @@ MEANS = Path(__file__).with_name("question_means.npz")
 
 @dataclass(frozen=True)
 class QuestionEmbedder:
-    """Embeds questions for comparison. Questions with a mean similarity from `least` on count as the same."""
+    """Embeds questions to compare them. Questions have the same meaning if their mean similarity is at
+    least `least`.
+    """
 
     name: str
     least: float
@@ -113,7 +115,7 @@ class Assignee:
 
 @dataclass(frozen=True, kw_only=True)
 class _Uploaded:
-    """An open gap whose uploaded document has become searchable, and the uploader."""
+    """An open gap with the uploaded document which has now become searchable, and the person who uploaded it."""
 
     id: UUID
     document_id: UUID
@@ -142,9 +144,9 @@ class Gaps:
         self._is_closing = threading.Event()
 
     def group(self, tenant_id: str, *, limit: int = GROUPED_AT_ONCE) -> int:
-        """Assign up to `limit` ungrouped questions to gaps and return their number.
+        """Assign up to `limit` questions without a gap to gaps, and return their number.
 
-        Questions whose asker waits for a reply come first, then the latest.
+        Questions from people waiting for a reply come first, then the latest questions.
         """
         with self._database.transaction(tenant_id) as connection:
             connection.execute(queries["lock_gaps"])
@@ -199,10 +201,10 @@ class Gaps:
     def list(
         self, who: Who, period: Period, filters: Filters, *, status: State = "open", limit: int = 200
     ) -> builtins.list[Gap]:
-        """Return gaps asked in a period, and any gap with people waiting for a reply, which come first; then by
-        frequency.
+        """Return the gaps asked about in a period. Gaps with people waiting for a reply come first, whenever asked;
+        then the most frequent.
 
-        A gap is off topic if no chunk was similar, no answer was rated and no reply was asked for.
+        A gap is off topic if no chunk was similar, no answer was rated and no reply was requested.
         """
         return self._database.fetch_planned(
             who,
@@ -221,7 +223,7 @@ class Gaps:
     def wordings(
         self, who: Who, gap_id: UUID, period: Period, filters: Filters, *, limit: int = 20
     ) -> builtins.list[str]:
-        """Return a gap's wordings in a period, latest first."""
+        """Return the different wordings of a gap's question in a period, latest first."""
         with self._database.transaction(who) as connection:
             rows = connection.execute(
                 queries["gap_wordings"],
@@ -244,9 +246,10 @@ class Gaps:
         }
 
     def solve(self, identity: Identity, gap_id: UUID, document_id: UUID, reply: str) -> int:
-        """Mark a gap solved by a document, and send `reply` to the people waiting. Return how many got a reply.
+        """Mark a gap as solved by a document, and send `reply` to the people waiting. Returns how many people got the
+        reply.
 
-        Raises `NotAllowed`, `NotFound`, and `InvalidInput` if someone else was first.
+        Raises `NotAllowed`, `NotFound`, and `InvalidInput` if someone else has handled the gap meanwhile.
         """
         self._change(identity, gap_id, "solved", solved_by_id=document_id)
         waiting = self.waiting(identity, gap_id)
@@ -257,7 +260,7 @@ class Gaps:
     def await_document(self, identity: Identity, gap_id: UUID, document_id: UUID) -> None:
         """Link a gap to an uploaded document. When the document is searchable, `solve_awaiting` solves the gap.
 
-        Raises `NotAllowed`, `NotFound`, and `InvalidInput` if someone else was first.
+        Raises `NotAllowed`, `NotFound`, and `InvalidInput` if someone else has handled the gap meanwhile.
         """
         _check_manager(identity)
         values = {"gap_id": gap_id, "document_id": document_id, "account_id": identity.account_id}
@@ -265,7 +268,8 @@ class Gaps:
             self.check_open(identity, gap_id)
 
     def solve_awaiting(self, tenant_id: str) -> dict[UUID, int]:
-        """Solve the gaps whose uploaded documents are searchable now, and return the number of replies by gap id.
+        """Solve the gaps whose uploaded documents are searchable now; return the number of people replied to, by gap
+        id.
 
         People waiting get the reply in the uploader's name and language.
         """
@@ -289,7 +293,7 @@ class Gaps:
             )
 
     def waiting(self, identity: Identity, gap_id: UUID) -> builtins.list[HelpRequest]:
-        """Return a gap's unanswered help requests."""
+        """Return the open help requests which belong to a gap."""
         _check_manager(identity)
         with self._database.transaction(identity) as connection:
             request_ids = [row[0] for row in connection.execute(queries["waiting_for_gap"], {"gap_id": gap_id})]
@@ -298,7 +302,8 @@ class Gaps:
     def dismiss(self, identity: Identity, gap_id: UUID, reason: str) -> None:
         """Close a gap which needs no document.
 
-        Raises `NotAllowed`, `NotFound`, and `InvalidInput` without a reason or if someone else was first.
+        Raises `NotAllowed`, `NotFound`, and `InvalidInput` without a reason or if someone else has handled the gap
+        meanwhile.
         """
         reason = _clean(reason)[:MAXIMUM_REASON_CHARACTERS]
         if not reason:
@@ -325,7 +330,7 @@ class Gaps:
     def note_answer(
         self, identity: Identity, document_id: UUID, *, title: str, owner: str, review_on: date | None
     ) -> None:
-        """Store title, owner and review date in the metadata for a document written from an answer."""
+        """Store title, owner and review date in the metadata of a document written to answer a gap."""
         _check_manager(identity)
         fields = {"owner": owner, "review_on": review_on.isoformat() if review_on else None, "written_answer": True}
         self._database.execute(
@@ -349,7 +354,9 @@ class Gaps:
 
 
 def answered_by(title: str) -> str:
-    """Return the reply for people waiting: this document answers your question. In the current language."""
+    """Return the sentence which tells a waiting person that this document answers the question, in the current
+    language.
+    """
     return _("The documents answer this now: see “{title}”. Ask again.", title=title)
 
 
@@ -383,7 +390,10 @@ def _open_gap(connection: Connection, collection_id: UUID) -> UUID:
 def _nearest(
     connection: Connection, embedder: QuestionEmbedder, collection_id: UUID, vector: Any, language: str
 ) -> UUID | None:
-    """Return the id of the gap with the highest mean similarity to a question; `None` below `embedder.least`."""
+    """Return the id of the gap whose questions are most similar to a question, on average.
+
+    Returns `None` if this similarity is below `embedder.least`.
+    """
     means = embedder.means
     mean = sum(means.values()) / len(means) if means else np.zeros_like(vector)
     meaning = vector - means.get(language, mean)

@@ -95,7 +95,7 @@ class HelpRequests:
         collection_id: UUID | None = None,
         limit: int = MAXIMUM_LISTED,
     ) -> builtins.list[HelpRequest]:
-        """List help requests for a manager: open requests first, by waiting time, longest first.
+        """List help requests for a manager: open requests first, and among these the longest waiting first.
 
         Raises `NotAllowed`.
         """

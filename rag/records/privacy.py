@@ -67,12 +67,12 @@ class Privacy:
         self._register = register
 
     def retention_days(self, tenant_id: str) -> int | None:
-        """Return the days after which texts are deleted; `None` means never."""
+        """Return after how many days texts are deleted; `None` means never."""
         days = self._database.fetch_value(tenant_id, "retention_days")
         return None if days is None else int(days)
 
     def set_retention_days(self, tenant_id: str, days: int | None) -> None:
-        """Set the days after which texts are deleted; `None` means never.
+        """Set after how many days texts are deleted; `None` means never.
 
         Raises `InvalidInput` for less than a week.
         """
@@ -147,7 +147,7 @@ class Privacy:
 
 
 def erase_again(owner_conninfo: str, erasures: Iterable[Erasure]) -> int:
-    """Repeat erasures missing from a restored older database, and return their number.
+    """Repeat the erasures which a restored older backup lacks, and return their number.
 
     The receipts are restored with their ids and times. Erasures in unknown tenants are skipped.
     """
@@ -178,12 +178,12 @@ def erase_again(owner_conninfo: str, erasures: Iterable[Erasure]) -> int:
 
 
 def _enter(owner: psycopg.Connection, tenant_id: str) -> None:
-    """Set the tenant for the rest of the owner's transaction."""
+    """Make a tenant the current tenant for the rest of the owner's transaction."""
     owner.execute("SELECT set_config('search_path', 'public, extensions, pg_temp', true)")
     owner.execute(queries["enter_tenant"], {"tenant_id": tenant_id})
 
 
 def _erase_rows(owner: psycopg.Connection, person: _Person) -> dict[str, int]:
-    """Erase a person in the owner's transaction, and return the number of rows by kind."""
+    """Erase a person's data in the owner's transaction, and return the number of erased rows by kind."""
     values = {"account_id": person.id, "email": person.email, "name": person.name}
     return {kind: owner.execute(queries[f"erase_{kind}"], values).rowcount for kind in ERASED}

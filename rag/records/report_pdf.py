@@ -42,9 +42,10 @@ BOLD = {"wght": 650.0, "wdth": 100.0}
 
 
 class ReportPdf(FPDF):
-    """A PDF document with the line `foot` and the page number at the bottom of each page.
+    """A PDF document with the text `foot` and the page number at the bottom of each page.
 
-    `text` has to hold all text in the document: only fonts for its scripts are loaded, because loading takes seconds.
+    `text` must contain all text in the document: only fonts for these scripts are loaded, because loading takes
+    seconds.
     """
 
     def __init__(self, foot: str, text: str) -> None:
@@ -77,9 +78,9 @@ class ReportPdf(FPDF):
 
 
 def bold_font(text: str, folder: Path) -> Path:
-    """Write a bold font with only the characters in `text` to a folder, and return its path.
+    """Write a bold font which has only the characters in `text` to a folder, and return the file's path.
 
-    A font with all characters would take eight seconds.
+    Writing a font with all characters would take eight seconds.
     """
     path = folder / "bold.ttf"
     subsetter = subset.Subsetter(subset.Options(layout_features=[]))

@@ -11,7 +11,10 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%", "＝", "＋", 
 
 
 def to_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Write rows as CSV under a header line. Cells spreadsheets would run as formulas begin with an apostrophe."""
+    """Write rows as CSV under a header line.
+
+    Cells which a spreadsheet would run as formulas get an apostrophe at the start.
+    """
     buffer = StringIO()
     writer = csv.writer(buffer, lineterminator="\r\n")
     writer.writerow([_safe_cell(cell) for cell in header])

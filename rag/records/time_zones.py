@@ -1,6 +1,6 @@
-"""Store each company's time zone, in which its days, weeks and months begin at midnight.
+"""Store each company's time zone, which tells when its days, weeks and months begin.
 
-Metrics, budgets and nightly tasks use it. Times shown to people are in their browser's zone.
+Metrics, budgets and nightly tasks use it. Times shown to people are in their browser's time zone.
 """
 
 from __future__ import annotations

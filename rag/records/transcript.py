@@ -159,7 +159,7 @@ def _add_link(paragraph: Paragraph, text: str, address: str) -> None:
 
 @dataclass(frozen=True)
 class _Run:
-    """A part of a PDF line in a single style."""
+    """A PDF line's part in a single style: bold or not, with or without a link."""
 
     text: str
     is_bold: bool = False
@@ -239,7 +239,9 @@ def _write(
 def _write_arabic(
     page: ReportPdf, runs: Sequence[_Run], text: str, *, size: float, color: tuple[int, int, int]
 ) -> None:
-    """Write a paragraph containing Arabic, in a single style: shaping and ordering need the whole text."""
+    """Write a paragraph containing Arabic, in a single style, because shaping and ordering letters needs the whole
+    text.
+    """
     link = next((run.link for run in runs if run.link), "")
     page.set_font("Sans", "B" if runs[0].is_bold else "", size)
     page.set_text_color(*(ACCENT if link else color))
