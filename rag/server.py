@@ -130,10 +130,10 @@ def _warm_up() -> None:
 
 
 def write_theme_once() -> None:
-    """Let Streamlit write the theme into a message once instead of in each page run.
+    """Make Streamlit compute the theme at the first page run only.
 
-    The configuration never changes while serving, and rewriting it was a tenth of the event loop's work with a hundred
-    readers.
+    The configuration never changes while serving, and computing the theme was a tenth of the event loop's work with a
+    hundred readers.
     """
     write = app_session._populate_theme_msg  # noqa: SLF001
     if not isinstance(write, ThemeWriter):
@@ -141,7 +141,7 @@ def write_theme_once() -> None:
 
 
 class ThemeWriter:
-    """Write a theme section into a message, and cache it."""
+    """Writes a theme section into a message, from a cache after the first time."""
 
     def __init__(self, write: Callable[..., None]) -> None:
         self._write = write
@@ -163,7 +163,9 @@ def on_error(request: Request, exc: Exception) -> Response:
 
 
 def on_unexpected(request: Request, exc: Exception) -> Response:
-    """Also handle failures before the guard, which would add its headers."""
+    """Respond to unexpected errors. A failure before the guard also gets the headers which the guard would
+    have added.
+    """
     if isinstance(exc, RagError):
         return on_error(request, exc)
     answer = unexpected(request.scope, exc)

@@ -191,7 +191,9 @@ class Services:
 
 
 def program_of(tenant_id: str) -> Identity:
-    """Return who calls when a program on this machine works for a tenant."""
+    """Return the identity under which a program on this machine acts for a tenant: an administrator without
+    an account.
+    """
     return Identity(account_id=PROGRAM, tenant_id=tenant_id, email="", name="program", role=Role.ADMIN)
 
 
@@ -418,9 +420,9 @@ def connect_services(settings: Settings) -> Services:
 
 
 class ServicesOfProcess:
-    """Create the services at the first call and return them at each call.
+    """Creates the services at the first call, and returns the same services at every call.
 
-    Not a Streamlit cache: commands and workers do not need Streamlit, and start a sixth faster without it.
+    Not a Streamlit cache: commands and workers do not need Streamlit, and start a sixth faster without Streamlit.
     """
 
     def __init__(self) -> None:
@@ -474,7 +476,10 @@ def make_syncs(
     events: SourceEvents,
     makers: Mapping[str, SourceMaker],
 ) -> Syncs:
-    """Make the syncs for folders and for the sources in `makers`. `events` follows the boards' source."""
+    """Create the syncs for folders on the server and for the kinds of sources in `makers`.
+
+    By default, notice boards use `events`, which reports changes.
+    """
 
     def folder(collection: Collection, stored: Mapping[str, Any]) -> Source:
         return FolderSource(allowed_folder(str(stored.get("path", "")), settings), ExtractionLimits.of(settings))

@@ -201,7 +201,7 @@ def _delete(parts: Services, identity: Identity, arguments: argparse.Namespace) 
 
 
 def _choose_binned(parts: Services, identity: Identity, name_or_id: str) -> BinnedCollection:
-    """Return a collection in the bin by name or id. If several match, the last deleted."""
+    """Return the collection with this name or id from the bin; of several, the last deleted. Raises `InvalidInput`."""
     for binned in parts.documents.bin.collections(identity):
         if name_or_id in (binned.name, str(binned.id)):
             return binned

@@ -188,7 +188,10 @@ def _files(paths: list[Path], limits: ExtractionLimits) -> Iterator[FoundFile]:
 
 
 def _display_path(paths: list[Path], path: Path, place: str) -> str:
-    """Return a file's path within its folder or archive. If there are several, their path comes first."""
+    """Return how to show a file's path: `place`, the path within the given folder or archive.
+
+    If several paths were given, the given path comes first.
+    """
     if len(paths) == 1:
         return place
     return str(path) if path.is_file() and place == path.name else str(path / place)

@@ -167,7 +167,7 @@ class Reply:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Set `cancel` if the process disconnects during the `with` block."""
+        """Inside the block, set `cancel` if the calling process disconnects."""
         watcher = Thread(target=self._watch, name="command-watch", daemon=True)
         watcher.start()
         try:
@@ -190,7 +190,7 @@ class Reply:
 
 
 def _request(client: socket.socket) -> dict[str, Any]:
-    """Read the request from a process; {} if it is unreadable."""
+    """Read the request which a process sends; return {} for an unreadable request."""
     with client.makefile("rb") as lines:
         try:
             request = json.loads(lines.readline(LONGEST_REQUEST))

@@ -188,7 +188,7 @@ def ask_question(parts: Services, arguments: argparse.Namespace, output: Output,
 
 
 class WithoutBold:
-    """Remove Markdown's bold marks from an answer's pieces, because a terminal would show the asterisks."""
+    """Removes Markdown's marks for bold from a streamed answer, because a terminal would show the asterisks."""
 
     def __init__(self) -> None:
         #: An asterisk at the end of the last piece, perhaps half a mark.
@@ -221,7 +221,7 @@ def terminal_languages() -> list[str]:
 
 
 def _options(arguments: argparse.Namespace) -> Options:
-    """Return the given options. The others default to the collection's settings."""
+    """Return the options given on the command line. For options left out, the collection's settings apply."""
     from rag.profiles.profile import Options
 
     return Options(

@@ -66,7 +66,10 @@ def digest_of(settings: Settings) -> str:
 
 
 def run_in_server(arguments: argparse.Namespace, settings: Settings, output: Output) -> int | None:
-    """Run a command in the server, and return the exit status; `None` if no server with these settings accepted it."""
+    """Run a command in the running server, and return the exit status.
+
+    Returns `None` if no server is running for the data folder, or the server has other settings.
+    """
     path = socket_path(settings.data_dir)
     if path is None:
         return None
@@ -98,5 +101,5 @@ def run_in_server(arguments: argparse.Namespace, settings: Settings, output: Out
 
 
 def _read(line: bytes) -> dict[str, Any]:
-    """Parse a line from the server; {} if the server ended while sending it."""
+    """Parse a JSON line from the server; {} for an incomplete line, because the server has ended."""
     return dict(json.loads(line)) if line.endswith(b"\n") else {}

@@ -109,7 +109,9 @@ def messages_for(answer: str, cited: Sequence[Citation]) -> list[ChatMessage]:
 
 
 def share_of(reply: str) -> float | None:
-    """Read the share of supported sentences from the model's JSON reply; `None` without verdicts."""
+    """Return the share of supported sentences, 0 … 1, from the model's JSON reply; `None` if the reply has
+    no verdicts.
+    """
     try:
         verdicts = [bool(row["supported"]) for row in json.loads(reply)["sentences"]]
     except (ValueError, RecursionError, KeyError, TypeError):

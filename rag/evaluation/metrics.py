@@ -63,7 +63,7 @@ TITLES: Mapping[str, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluatedAnswer:
-    """An answer to measure: the ranked chunks, the text and its sources."""
+    """An answer to measure: the chunks by rank, the text and the cited sources."""
 
     ranked: Sequence[Citation]
     answer: str
@@ -131,7 +131,7 @@ def _folded(text: str) -> str:
 
 
 def means(results: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Average each metric over the questions with this metric; for the time, take the median."""
+    """Return each metric's mean over the results with this metric; for `total_ms`, the median."""
     summed = {}
     for name in FIGURES:
         values = [result[name] for result in results if name in result]

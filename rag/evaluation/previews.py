@@ -40,7 +40,7 @@ class SearchOutcome:
     problem: str = ""
 
     def without(self, other: SearchOutcome) -> tuple[Citation, ...]:
-        """Return the hits which are missing in `other`."""
+        """Return the hits which `other` lacks."""
         other_ids = {passage.chunk_id for passage in other.passages}
         return tuple(passage for passage in self.passages if passage.chunk_id not in other_ids)
 
@@ -57,7 +57,7 @@ class Preview:
 
     @property
     def is_same(self) -> bool:
-        """Whether both settings give the same hits in the same order, and the same verdict."""
+        """Whether both settings give the same hits in the same order, and the same verdict on the evidence."""
         order = [[passage.chunk_id for passage in outcome.passages] for outcome in (self.before, self.after)]
         return order[0] == order[1] and self.before.verdict == self.after.verdict
 

@@ -118,7 +118,7 @@ class Evaluations:
     """Store golden questions, run them, and compare runs."""
 
     def __init__(self, database: Database, answerer: Answerer, judge: Judge, by_words: Retriever) -> None:
-        """`by_words` is a retriever without paid calls, for checking proposals from documents."""
+        """`by_words` is a retriever which makes no paid calls, for checking questions proposed from documents."""
         self._database = database
         self._answerer = answerer
         self._by_words = by_words
@@ -199,7 +199,10 @@ class Evaluations:
         return [golden for golden in checked if golden is not None]
 
     def _with_pages(self, collection: Collection, golden: GoldenQuestion) -> GoldenQuestion | None:
-        """Add the expected pages to a question from the first hit; `None` if the hit is in a different document."""
+        """Search for a question and set the first hit's pages as expected pages.
+
+        Returns `None` if the first hit is in a different document.
+        """
         program = Identity(
             account_id=UUID(int=0), tenant_id=collection.tenant_id, email="", name="program", role=Role.ADMIN
         )

@@ -101,7 +101,9 @@ def texts_of_setting(call: ast.Call) -> list[str]:
 
 
 def words_of(call: ast.Call, name: str) -> str | tuple[str, str]:
-    """Return the two forms of `count(number, "page")`, else ""."""
+    """Return singular and plural from a call like `count(number, "page")`: ("{count} page", "{count} pages"); "" for
+    other calls.
+    """
     literals = [item.value for item in call.args[1:] if isinstance(item, ast.Constant) and isinstance(item.value, str)]
     if name != "count" or not literals or len(literals) < len(call.args) - 1:
         return ""
@@ -110,7 +112,7 @@ def words_of(call: ast.Call, name: str) -> str | tuple[str, str]:
 
 
 def named_sentences(tree: ast.AST) -> dict[str, list[str]]:
-    """Return the sentences a module assigns to names, alone or in a table."""
+    """Return the sentences which a module assigns to each name, alone, in a tuple or in a table."""
     named: dict[str, list[str]] = {}
     for node in ast.walk(tree):
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
@@ -123,7 +125,7 @@ def named_sentences(tree: ast.AST) -> dict[str, list[str]]:
 
 
 def sentences_of(node: ast.expr, named: Mapping[str, list[str]]) -> list[str]:
-    """Return the sentences that an error may be raised with: written there, or named elsewhere in the module."""
+    """Return the sentences which an expression may stand for: written there, or assigned to a name in `named`."""
     match node:
         case ast.IfExp(body=one, orelse=other):
             return sentences_of(one, named) + sentences_of(other, named)
@@ -155,7 +157,7 @@ def sentence_of(node: ast.expr) -> str:
 
 
 def name_of(node: ast.expr) -> str:
-    """Return a name for this value which a translator understands."""
+    """Return a placeholder name for a value in an f-string, which a translator understands."""
     match node:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name.strip("_").lower() or "value"

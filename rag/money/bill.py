@@ -1,11 +1,10 @@
-"""The bill for a question: paid calls, their prices, and their rows in the ledger.
+"""The bill for a question: paid calls with prices and rows in the ledger.
 
-A call is recorded before it starts. If the process dies, its open calls are charged by estimate when the abandoned
-question is found.
-
-Each charge is written when known. While the reader still waits for the first words, a charge is written together with
-the next call instead, to save a round trip. After a failed write, the next charge writes both; the last chance is when
-the question's log row is closed.
+A call is recorded before it starts. If the process dies, the calls left open are charged at their expected cost when
+the abandoned question is found.
+Each charge is written to the ledger when known. While the reader still waits for the first words, a charge is written
+together with the next call's record, which saves a round trip. If writing fails, the next write includes the charge;
+the last chance is when the question's log row is closed.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ COST_FIELDS: dict[Operation, str] = {
 
 @dataclass(frozen=True)
 class Entry:
-    """A charge, and the field in `CostDetails` for it, possibly ""."""
+    """A charge, and the field in `CostDetails` which adds up this charge; "" for no field."""
 
     line: str
     charge: Charge
@@ -84,7 +83,7 @@ class Bill:
             yield
 
     def begin(self, operation: Operation, name: str, expected: Usage) -> UUID | None:
-        """Record a call before it starts, and return a ledger id; a bill in memory returns `None`."""
+        """Record a call before it starts, and return the record's id. A bill in memory only returns `None`."""
         return None
 
     def keep_alive(self, call_id: UUID | None) -> None:
@@ -289,5 +288,5 @@ _bill: ContextVar[Bill | None] = ContextVar("bill", default=None)
 
 
 def open_bill() -> Bill:
-    """Return the bill opened by `Bill.open`, else a new bill at list prices."""
+    """Return the bill opened by `Bill.open` around the caller, else a new bill at list prices."""
     return _bill.get() or Bill()

@@ -63,7 +63,7 @@ class Budget:
 
     @property
     def is_near(self) -> bool:
-        """Whether spending has reached the share at which administrators are warned."""
+        """Whether spending has reached the share at which administrators get a warning."""
         return self.spent >= self.amount * self.warn_share
 
     @property
@@ -103,14 +103,15 @@ class Budgets:
         return self._states(_tenant_of(who), for_all=True)
 
     def may_hold(self, identity: Identity) -> bool:
-        """Whether a budget may apply to this person. False for a few seconds after a look-up without a result."""
+        """Whether a budget may apply to this person. False for a few seconds after no budget was found."""
         looked = self._without.get((identity.tenant_id, identity.account_id), -math.inf)
         return self._clock() - looked >= LOOKED_AGAIN_SECONDS
 
     def spent_for(self, identity: Identity) -> Budget | None:
-        """Return a budget which is spent or requires asking this person first, else `None`.
+        """Return a budget which is spent, or requires this person's agreement before further spending; `None` without
+        either.
 
-        A first budget set by a different process applies within seconds.
+        When a different process sets the first budget, this takes effect within seconds.
         """
         if not self.may_hold(identity):
             return None
@@ -133,7 +134,7 @@ class Budgets:
         return budget if budget is not None and budget.asks else None
 
     def agree(self, identity: Identity, budget_id: UUID) -> None:
-        """Record a person's agreement to further model calls this month."""
+        """Record that a person agrees to further model calls until the month ends."""
         first = self._zones.today(identity).replace(day=1)
         self._database.execute(
             identity, "agree_to_budget", budget_id=budget_id, account_id=identity.account_id, month=first
@@ -155,9 +156,9 @@ class Budgets:
         return next((budget for budget in budgets if budget.spent + under_way + cost > budget.amount), None)
 
     def why_to_ask(self, tenant_id: str, cost: Decimal | None) -> str:
-        """Return the reason why a document's cost needs approval; "" if the company's budget covers it.
+        """Return the reason why a document's cost needs approval; "" if the company's budget covers the cost.
 
-        If the cost is `None` (no known price), approval is only needed if the budget is already exceeded.
+        If `cost` is `None`, because no price is known, approval is only needed if the budget is already exceeded.
         """
         broken = self.broken_by(tenant_id, cost or Decimal(0)) if cost != 0 else None
         if broken is None:

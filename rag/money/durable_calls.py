@@ -51,7 +51,7 @@ class Payer:
 
 @dataclass(frozen=True)
 class _SentCall:
-    """A call in progress. `sent` counts the attempts, including the present attempt."""
+    """A call in progress. `sent` counts how often the call was sent, including this time."""
 
     id: UUID
     sent: int
@@ -78,11 +78,13 @@ class DurableCalls:
 
     @property
     def threads(self) -> int:
-        """Return how many threads are useful: the calls allowed in flight, plus a few prepared calls."""
+        """Return how many threads are useful: the allowed number of simultaneous calls, plus a few which
+        prepare calls.
+        """
         return self.gate.maximum + PREPARED
 
     def receipt(self, payer: Payer, operation: Operation, known_by: Sequence[str]) -> Receipt:
-        """Create an empty receipt for calls made for a result to be stored.
+        """Create an empty receipt, to be settled when the calls' result is stored.
 
         After a kill, owner, operation, model and the texts in `known_by` identify the call.
         """
@@ -152,7 +154,7 @@ class DurableCalls:
         return len(rows)
 
     def _key(self, owner_id: UUID, operation: Operation, digest: str) -> tuple[UUID, str, str]:
-        """Return a unique key for a call. Simultaneous calls with the same texts get different keys."""
+        """Return a unique key for a call. If the same texts are sent in two calls at the same time, the keys differ."""
         with self._lock:
             key, number = (owner_id, str(operation), digest), 1
             while key in self._open:
@@ -164,9 +166,9 @@ class DurableCalls:
     def _begin(
         self, payer: Payer, operation: Operation, digest: str, expected: Usage, on_end: Callable[[], None]
     ) -> _SentCall:
-        """Commit the call's row.
+        """Commit a row for the call before sending.
 
-        Earlier attempts by dead processes may be billed, and are recorded at the expected cost.
+        Earlier attempts by dead processes may have been billed, and are charged at the expected cost.
         """
         row = {
             "owner_id": payer.owner_id,

@@ -82,7 +82,8 @@ class Ledger:
         *,
         finished: Iterable[Finished] = (),
     ) -> UUID:
-        """Record a question's call with the expected usage before it is made, and write earlier calls' charges.
+        """Record a question's call with the expected usage before it is made; also write the charges for `finished`
+        calls.
 
         If this process is killed, the expected usage is charged. Returns an id for `finish`.
         """

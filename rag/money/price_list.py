@@ -197,7 +197,7 @@ def _prices_of_model(provider: str, model: str, changes: Sequence[PriceChange], 
 
 
 def _planned(changes: Sequence[PriceChange], today: date) -> list[PriceChange]:
-    """Return the future changes, next first. For each day only the last entered change applies."""
+    """Return the future price changes, earliest first. If a day has several, only the last entered counts."""
     days: dict[date, PriceChange] = {}
     for change in changes:
         if change.valid_from > today:
@@ -284,9 +284,9 @@ def _listed_prices(usage: Usage) -> tuple[Prices, str]:
 
 
 def _genai_prices(usage: Usage) -> Prices:
-    """Return prices per million tokens from genai-prices for this call.
+    """Return the prices per million tokens from genai-prices, by unit, for a call of this size.
 
-    The call's size matters, because some models cost more for long calls.
+    Some models cost more per token in long calls.
     """
     provider = provider_spec(usage.provider).price_id or usage.provider
     prices: dict[str, Decimal] = {}
@@ -325,7 +325,7 @@ def _at_size(price: Any, input_tokens: int) -> Decimal | None:
 
 @dataclass
 class _Counts:
-    """The token counts from which genai-prices finds a price tier."""
+    """The token counts which genai-prices needs to choose a price tier."""
 
     input_tokens: int
     output_tokens: int

@@ -74,7 +74,7 @@ class ModelCall:
         self._span = begun
 
     def used(self, usage: Usage | None) -> None:
-        """Note what the provider counted."""
+        """Note in the span the counts which the provider reported. Estimates are left out."""
         if usage is None or usage.is_estimated:
             return
         counted = {
@@ -111,7 +111,9 @@ def model_call(operation: str, provider: str, model: str) -> Iterator[ModelCall]
 
 @contextmanager
 def _failing(begun: Span) -> Iterator[None]:
-    """Note the kind of error ending the block, without its text, which may quote a document."""
+    """If the block fails, note the error's type in the span. The error's text is left out, because it may quote a
+    document.
+    """
     try:
         yield
     except GeneratorExit:

@@ -378,7 +378,10 @@ def load_settings(environment: Mapping[str, str] | None = None, secrets_file: Pa
 
 
 def _require_whole_supabase(settings: Settings) -> None:
-    """Check settings with fixed choices, and whether Supabase's settings are complete. Raises `SettingsError`."""
+    """Check the settings which allow only certain values, and whether Supabase's settings are complete.
+
+    Raises `SettingsError`.
+    """
     if settings.connected_apps not in ("admins", "everybody", "none"):
         connected = settings.connected_apps
         raise SettingsError(f"RAG_CONNECTED_APPS is {connected!r}, but it has to be admins, everybody or none.")

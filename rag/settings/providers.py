@@ -141,7 +141,7 @@ KEY_VARIABLES = frozenset(spec.key_variable for spec in PROVIDERS if spec.key_va
 
 
 def provider_spec(name: str) -> ProviderSpec:
-    """Return the provider with this name. An unknown provider gets the default limits, which are OpenAI's."""
+    """Return the provider with this name. For an unknown provider, the result has OpenAI's limits."""
     return BY_NAME.get(name) or ProviderSpec(name=name, title=name, capabilities=frozenset({"chat", "embed"}))
 
 
