@@ -37,9 +37,10 @@ class ChunkStep:
     def run(
         self, job: DocumentJob, pages: Sequence[Page], sections: Sequence[Section], embedder: Embedder
     ) -> list[Chunk]:
-        """Split the text into chunks, and store facts from them in the document's metadata, for search filters.
+        """Split the text into chunks. Store the chunks' categories and years in the document's metadata, for search
+        filters.
 
-        Raises `DocumentGone`, and when chunking by topic the errors raised by embedding.
+        Raises `DocumentGone`, and the errors raised by embedding if the method is `semantic`.
         """
         document, database = job.document, self._control.database
         spans = database.fetch_value(document.tenant_id, "chunk_spans", **job.key)
@@ -55,7 +56,7 @@ class ChunkStep:
     def _split(
         self, job: DocumentJob, pages: Sequence[Page], sections: Sequence[Section], embedder: Embedder
     ) -> list[Chunk]:
-        """Split the text into chunks; if this used paid calls, store the spans for the next run."""
+        """Split the text into chunks. After paid calls, store the chunks' spans, which the next run reuses."""
         document = job.document
         if document.mime_type == EXPORT_TYPE:
             return chunks_from_bytes(self._files.get(document.tenant_id, document.file_path))
@@ -78,7 +79,7 @@ class ChunkStep:
 
 
 class SentenceEmbedder(EmbedderWrapper):
-    """An embedder for a document's sentences. Vectors are stored until the spans of the chunks are."""
+    """An embedder for a document's sentences. The vectors are stored until the chunks' spans are stored."""
 
     def __init__(
         self, embedder: Embedder, control: JobControl, batch_embedder: BatchEmbedder, job: DocumentJob
@@ -142,9 +143,9 @@ class SentenceEmbedder(EmbedderWrapper):
 
 
 def _fill_missing(vectors: FloatMatrix) -> FloatMatrix:
-    """Replace missing vectors by the previous sentence's vector: then no topic ends there.
+    """Replace each missing vector by the previous sentence's vector, or the first usable vector.
 
-    Raises `VectorUnusable` if all vectors are missing.
+    Equal neighbouring vectors show no change of topic. Raises `VectorUnusable` if all vectors are missing.
     """
     usable = np.flatnonzero(~np.isnan(vectors).any(axis=1))
     if len(usable) == len(vectors):

@@ -1,7 +1,7 @@
-"""Correct the text of pages, and apply the corrections again to new readings and new files.
+"""Correct the text on pages, and apply the corrections again when a document is read again or replaced.
 
-A correction refers by hash to the text read from a page, and applies to every version with this text. Saving creates a
-new version, in which unchanged chunks keep their vectors and tags.
+A correction stores a hash for the text read, and applies to every version in which a page has this text. Saving creates
+a new version, in which unchanged chunks keep their vectors and tags.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ NOT_APPLIED = N_(
 
 @dataclass(frozen=True)
 class CorrectionPlan:
-    """The document, the number of chunks to embed, and the estimated cost for a correction."""
+    """A correction's effect: the document, how many chunks to embed, and the estimated cost."""
 
     document: Document
     passages: int
@@ -63,7 +63,7 @@ class CorrectionPlan:
 
 @dataclass(frozen=True)
 class _Change:
-    """A correction to be saved, with the pages before and after it, and the new sections."""
+    """A correction to save: the document's pages before and after, and the sections after the correction."""
 
     job: DocumentJob
     added: PageCorrection
@@ -109,11 +109,11 @@ class Corrections:
         *,
         seen: str,
     ) -> Document:
-        """Save a page's text; `None` restores the original text. Return the new version.
+        """Save a page's text, and return the document's new version. `None` restores the original text.
 
-        `seen` is the fingerprint of the text which the person has edited. Raises `TextChanged` if the text has changed
-        since, `StepNotPossible` while a different version is being made, `BudgetSpent`, `NotFound`, and `InvalidInput`
-        for an unusable text.
+        `seen` is the fingerprint of the text before the person's changes. Raises `TextChanged` if the text was changed
+        meanwhile, `StepNotPossible` while a different version is being made, `BudgetSpent`, `NotFound`, and
+        `InvalidInput` if the text is empty or too long.
         """
         document = self._document(identity, document_id)
         with self._database.transaction(identity) as connection:
@@ -278,9 +278,9 @@ class Corrections:
 
 @dataclass(frozen=True)
 class CorrectedPages:
-    """Pages and sections with corrections, and the corrected pages' numbers.
+    """Pages and sections after corrections. `numbers` are the corrected pages' numbers.
 
-    `message` is a sentence for administrators about corrections which could not be applied.
+    `message` tells administrators which corrections could not be applied.
     """
 
     pages: Sequence[Page]
@@ -322,13 +322,13 @@ class CorrectStep:
 def find_corrections(
     database: Database, who: Who, original_id: UUID | None, *, only_latest: bool = False
 ) -> list[PageCorrection]:
-    """Return the corrections in all versions, latest first. `only_latest` leaves out replaced corrections."""
+    """Return a document's corrections in all versions, latest first. `only_latest` omits replaced corrections."""
     where = {"original_id": original_id, "only_latest": only_latest}
     return database.fetch_all(who, "page_corrections", PageCorrection, **where)
 
 
 def usable(text: str) -> str:
-    """Normalise a typed text for storage. Raises `InvalidInput` if it is empty or too long."""
+    """Prepare a text typed by a person for storage. Raises `InvalidInput` if the text is empty or too long."""
     text = storable(text.replace("\r\n", "\n").replace("\r", "\n"))
     if not text.strip():
         raise InvalidInput("Type the text of the page: a page without text cannot be found.")
@@ -343,7 +343,7 @@ def fingerprint(text: str) -> str:
 
 
 def read_hash(text: str) -> str:
-    """Hash a page's text without regard to whitespace, to recognise the page in a new reading."""
+    """Hash a page's text without whitespace, to find the same page after the file is read again."""
     return fingerprint(" ".join(text.split()))
 
 
@@ -352,10 +352,10 @@ def _md5(text: str) -> str:
 
 
 def placed(latest: Iterable[PageCorrection], pages: Sequence[DocumentPage]) -> dict[int, PageCorrection]:
-    """Assign corrections to pages, by page number.
+    """Match corrections with pages. Returns the correction for each page number.
 
-    A correction applies to the page with the same number if the text read is the same. Otherwise it applies to the page
-    with the same text, if only a single page has this text.
+    A correction matches the page with the same number if the page's text in the file has not changed. Otherwise it
+    matches a page with the same text and a different number, if there is only a single candidate.
     """
     hashes = {page.number: read_hash(page.as_read) for page in pages}
     by_page: dict[int, PageCorrection] = {}
@@ -383,9 +383,10 @@ def of_page(
 
 
 def not_applied(latest: Sequence[PageCorrection], pages: Sequence[DocumentPage]) -> list[PageCorrection]:
-    """Return the corrections without a page, because the text read has changed.
+    """Return the latest corrections which match no page, because the text read from the file has changed.
 
-    Corrections followed by a newer correction for the same page number are left out.
+    Omitted are corrections which restore the original text, and corrections replaced by a newer correction on the same
+    page.
     """
     holding = placed([c for c in latest if c.is_latest], pages)
     ids = {correction.id for correction in holding.values()}
@@ -400,7 +401,10 @@ def not_applied(latest: Sequence[PageCorrection], pages: Sequence[DocumentPage])
 
 
 def missing(history: Sequence[PageCorrection], pages: Sequence[DocumentPage]) -> dict[int, PageCorrection]:
-    """Return corrections missing from this version's text, by page number. It may have been restored, for example."""
+    """Return the corrections which match a page but whose text the page does not have, by page number.
+
+    This happens, for example, after an earlier version was restored.
+    """
     texts = {page.number: page.text for page in pages}
     holding = placed([correction for correction in history if correction.is_latest], pages)
     return {n: c for n, c in holding.items() if c.text_after is not None and c.text_after != texts[n]}
@@ -438,7 +442,7 @@ def store_texts(
     after: Sequence[DocumentPage],
     sections: Sequence[Section],
 ) -> None:
-    """Store the changed pages, and the document's counts and sections, in the caller's transaction."""
+    """Store the changed pages, the document's counts, and the sections, in the caller's transaction."""
     changed = [
         new for old, new in zip(before, after, strict=True) if (old.text, old.read_text) != (new.text, new.read_text)
     ]
@@ -471,7 +475,7 @@ def store_texts(
 
 
 def with_corrected_pages(chunks: Sequence[Chunk], corrected: Iterable[int]) -> list[Chunk]:
-    """Add the numbers of corrected pages to the chunks' metadata."""
+    """Return the chunks, with the corrected pages' numbers in the metadata field `corrected_pages`."""
     numbers = sorted(corrected)
     noted = []
     for chunk in chunks:

@@ -54,7 +54,7 @@ class DocumentGone(Exception):
 
 
 class ModelChanged(Exception):
-    """The collection's embedding model changed while the document was processed; it is embedded again."""
+    """The collection's embedding model changed during processing. The document is embedded again."""
 
 
 class JobQueue(Protocol):
@@ -108,11 +108,11 @@ class JobControl:
 
     @contextmanager
     def claimed(self, tenant_id: str, worked_on: UUID | str) -> Iterator[None]:
-        """Claim a document, or a job by name, inside the `with` block.
+        """Claim a document, or a job by name, inside the `with` block. No other worker can claim it meanwhile.
 
-        The claim is a lock held by a transaction, and ends with the process. A database restart also releases the lock,
-        unnoticed by a worker waiting for a provider; each process therefore remembers its claims too. Raises `JobTaken`
-        and `TenantSuspended`.
+        The claim is a database lock held by a transaction. The claim therefore ends with the process. A database
+        restart also ends the lock, and a worker waiting for a provider does not notice. Therefore each process also
+        remembers its claims. Raises `JobTaken` if a different worker holds the claim, and `TenantSuspended`.
         """
         key = str(worked_on)
         with self._holding:
@@ -144,7 +144,7 @@ class JobControl:
         return DocumentJob(document, collection, profile_of(collection))
 
     def note_progress(self, job: DocumentJob, step: Step, done: int, total: int) -> None:
-        """Store how many of a step's units are done, for the documents page."""
+        """Store a step's progress, as finished and total units, for the documents page."""
         self.database.execute(job.document.tenant_id, "note_progress", **progress(job, step, done, total, None))
 
 
@@ -171,9 +171,9 @@ def hold(connection: Connection, job: DocumentJob) -> None:
 
 
 def progress(job: DocumentJob, step: Step, done: int, total: int, started: float | None) -> dict[str, Any]:
-    """Return the parameters for `note_progress`.
+    """Return the parameters for the query `note_progress`.
 
-    With `started`, the time since then is added to the processing time.
+    `started` is when the step started; the milliseconds since then are added to the processing time.
     """
     elapsed_ms = round(ms_since(started)) if started is not None else 0
     return {

@@ -1,7 +1,7 @@
-"""Read and write rows of documents, pages and chunks, and remove files without a document.
+"""Read and write rows in the tables of documents, pages and chunks, and remove files without a document.
 
-Row-level security forbids COPY. Measurements: one statement per row is slow, and a temporary table writes everything
-twice. Binary arrays with a whole batch avoid both.
+Row-level security forbids COPY. A statement per row is slow, and a temporary table writes everything twice. Therefore a
+batch is inserted by a single statement with binary arrays.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def find_document(database: Database, who: Who, document_id: UUID) -> Document |
 
 
 def find_documents(database: Database, who: Who, collection_id: UUID | None = None) -> list[Document]:
-    """Return the documents in a collection, by default in all, newest first. Each version is a document."""
+    """Return the documents, newest first: in a collection, or in all. Each version counts as a document."""
     return _find(database, who, {"collection_id": collection_id})
 
 
@@ -59,7 +59,7 @@ def find_versions(database: Database, who: Who, original_id: UUID | None) -> lis
 
 
 def find_copies(database: Database, collection: Collection, sha256: str) -> list[Document]:
-    """Return a collection's documents with this file, newest first, including superseded versions."""
+    """Return the collection's documents with this SHA-256, newest first, including superseded versions."""
     return _find(database, collection.tenant_id, {"collection_id": collection.id, "sha256": sha256})
 
 
@@ -148,9 +148,9 @@ def add_chunks(
     *,
     tokens: Sequence[int] | None = None,
 ) -> None:
-    """Insert chunks with their vectors, shape (chunks, dimensions), in the caller's transaction.
+    """Insert chunks with vectors, shape (chunks, dimensions), in the caller's transaction.
 
-    NaN rows mean missing vectors. Without `tokens`, they are estimated, which takes as long as the insertion.
+    A NaN row is a missing vector. Without `tokens`, token counts are estimated, which takes as long as the insertion.
     """
     counts = tokens if tokens is not None else [estimate_tokens(chunk.content) for chunk in chunks]
     for first in range(0, len(chunks), ROWS_PER_STATEMENT):
@@ -186,7 +186,7 @@ def find_bare_chunks(database: Database, document: Document, embedding_model: st
 
 
 def halfvecs(vectors: FloatMatrix) -> list[HalfVector | None]:
-    """Convert vectors for Postgres; NaN rows become `None`."""
+    """Convert vectors to binary values for Postgres. A NaN row becomes `None`."""
     missing = [bool(np.isnan(vector).any()) for vector in vectors]
     return [None if is_missing else HalfVector(vector) for vector, is_missing in zip(vectors, missing, strict=True)]
 
@@ -229,7 +229,7 @@ def set_vectors(
 def keep_embedded(
     connection: Connection, document: Document, chunks: Sequence[Chunk], embedding_model: str
 ) -> frozenset[int]:
-    """Keep the stored chunks which are in `chunks` and have a vector, and delete the rest. Return the kept indexes."""
+    """Delete stored chunks, except those in `chunks` with a vector from this model. Return the kept indexes."""
     parameters = {"document_id": document.id, "embedding_model": embedding_model}
     stored = connection.execute(queries["embedded_chunks"], parameters).fetchall()
     spans = {(chunk.index, chunk.start, chunk.end) for chunk in chunks}
@@ -241,9 +241,9 @@ def keep_embedded(
 def keep_requested(
     connection: Connection, document: Document, chunks: Sequence[Chunk], embedding_model: str
 ) -> tuple[bool, frozenset[int]]:
-    """Insert the chunks without vectors, unless they are stored already.
+    """Store chunks without vectors, unless the same chunks are stored already.
 
-    Returns whether vectors were requested for all, and the indexes of chunks still without a vector.
+    Returns whether a vector was requested for every chunk, and the indexes of chunks which still have no vector.
     """
     key = {"document_id": document.id}
     rows = connection.execute(queries["chunks_asked_for"], key).fetchall()
@@ -260,7 +260,7 @@ def keep_requested(
 def take_over(
     connection: Connection, document: Document, chunks: Sequence[Chunk], embedding_model: str
 ) -> frozenset[int]:
-    """Copy unchanged chunks with vectors and tags from the version before a correction, and return their indexes."""
+    """Copy vectors and tags for unchanged chunks from the previous version. Return the copied chunks' indexes."""
     parameters = {
         "document_id": document.id,
         "embedding_model": embedding_model,

@@ -1,8 +1,9 @@
 """Embed chunks, and store each batch with its cost in a single transaction.
 
-With the setting `share_requests`, a document's job stores its chunks without vectors and ends. The job which fills a
-request, or finds that no more chunks come, embeds all waiting chunks. A document with complete vectors then continues
-in a new job. Such a request has a single ledger row, charged to the collection.
+With the setting `share_requests`, several documents share requests: a document's job only stores the chunks without
+vectors. A job which can fill a request, or which finds that no more chunks will come, embeds all waiting chunks. A
+document whose chunks all have vectors continues in a new job. A shared request has a single ledger row, charged to the
+collection.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ SET_ASIDE = (
 
 
 def set_aside_message(chunks: Sequence[Chunk], total: int, embedding_model: str) -> str:
-    """Return a sentence for administrators about chunks without a vector; "" otherwise."""
+    """Return a sentence for administrators about the chunks which could not be embedded, or "" without such chunks."""
     if not chunks:
         return ""
     pages = sorted({chunk.first_page for chunk in chunks})
@@ -72,17 +73,17 @@ def set_aside_message(chunks: Sequence[Chunk], total: int, embedding_model: str)
 
 
 class EmbedStep:
-    """The ingestion step which embeds chunks. Stored vectors are used again."""
+    """The ingestion step which embeds chunks. Chunks with a stored vector are not embedded again."""
 
     def __init__(self, control: JobControl, batch_embedder: BatchEmbedder) -> None:
         self._control = control
         self._batch_embedder = batch_embedder
 
     def run(self, job: DocumentJob, chunks: Sequence[Chunk], embedder: Embedder) -> list[Chunk]:
-        """Embed and store the chunks without a vector; return the chunks which the provider cannot embed.
+        """Embed and store the chunks which have no vector. Return the chunks which the provider cannot embed.
 
-        Keyword search still finds these. Finished batches are kept after an error. Raises `DocumentGone`,
-        `JobInterrupted`, `ProviderError`, and `VectorUnusable` if no chunk got a vector.
+        Returned chunks are stored without a vector, and keyword search finds them. Finished batches are kept after an
+        error. Raises `DocumentGone`, `JobInterrupted`, `ProviderError`, and `VectorUnusable` if no chunk got a vector.
         """
         document = job.document
         with self._control.database.transaction(document.tenant_id) as connection:
@@ -96,10 +97,11 @@ class EmbedStep:
         return self._embed(job, [batch for batch in batches if batch], embedder, done=len(stored), total=len(chunks))
 
     def run_together(self, job: DocumentJob, chunks: Sequence[Chunk], embedder: Embedder) -> list[Chunk] | None:
-        """Store the chunks without vectors, which `SharedRequests` adds later, together with other documents' chunks.
+        """Store the chunks without vectors. `SharedRequests` embeds them later, together with chunks from other
+        documents.
 
-        Returns `None` until all vectors were requested, then the chunks without a vector. Raises `DocumentGone`,
-        `VectorUnusable`.
+        Returns `None` while vectors are still to be requested, then the chunks which could not be embedded. Raises
+        `DocumentGone`, `VectorUnusable`.
         """
         document = job.document
         with self._control.database.transaction(document.tenant_id) as connection:
@@ -165,10 +167,10 @@ class EmbedStep:
         *,
         are_stored: bool,
     ) -> None:
-        """Store chunks, vectors and cost in a single transaction.
+        """Store chunks, vectors and cost in a single transaction. With `are_stored`, only write the vectors.
 
-        The commit does not wait for the disk. A server crash can only undo the whole transaction, and then the calls
-        are repeated with the same idempotency keys. With `are_stored`, only vectors are written.
+        The commit does not wait for the disk. A server crash can only undo the whole transaction; the calls are then
+        repeated with the same idempotency keys.
         """
         document = job.document
         tokens = [[estimate_tokens(chunk.content) for chunk in embedded.items] for embedded in group]
@@ -194,7 +196,7 @@ MarkFailed = Callable[[str, UUID, str], None]
 
 @dataclass(frozen=True)
 class WaitingPassage:
-    """A stored chunk waiting for a vector."""
+    """A stored chunk which has no vector yet."""
 
     id: UUID
     document_id: UUID
@@ -204,7 +206,10 @@ class WaitingPassage:
 
 
 class SharedRequests:
-    """Embed waiting chunks together. Thread-safe; only one worker at a time works on a collection."""
+    """Embed waiting chunks from several documents in shared requests.
+
+    Thread-safe; only one worker at a time works on a collection.
+    """
 
     def __init__(
         self,
@@ -222,9 +227,10 @@ class SharedRequests:
         self._mark_failed = mark_failed
 
     def run_if_due(self, tenant_id: str, document_id: UUID) -> None:
-        """Embed waiting chunks in this document's collection: full requests, and the rest if no more chunks will come.
+        """Embed waiting chunks in this document's collection in full requests, and the rest once no more chunks will
+        come.
 
-        Raises `JobInterrupted`, and the errors in `TEMPORARY`, after which another run is possible.
+        Raises `JobInterrupted`, and the errors in `TEMPORARY`, after which the job can be run again.
         """
         collection_id = self._database.fetch_value(tenant_id, "collection_that_shares", document_id=document_id)
         if collection_id is None:

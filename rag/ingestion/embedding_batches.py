@@ -1,7 +1,8 @@
 """Embed texts in fixed batches, several in parallel.
 
-Everything with the collection's embedder goes through `BatchEmbedder`: chunks, sentences for chunking by topic, and
-chunks for a move to a different model. `meaning.py` makes the free vectors with the built-in meaning model.
+`BatchEmbedder` makes every call to a collection's embedder: for chunks, for sentences when chunking by topic, and for
+chunks when a collection moves to a different model. Vectors from the built-in meaning model are made elsewhere, in
+`meaning.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ EmbeddingOperation = Literal["embedding", "chunking"]
 
 @dataclass(frozen=True)
 class Batch(Generic[Item]):
-    """The items for one embedding call, their texts, and who pays."""
+    """The items for one embedding call, a text for each item, and the payer."""
 
     items: Sequence[Item]
     texts: Sequence[str]
@@ -34,7 +35,7 @@ class Batch(Generic[Item]):
 
 @dataclass(frozen=True)
 class EmbeddedBatch(Generic[Item]):
-    """A batch with its vectors, and the receipt to settle when they are stored. NaN marks a missing vector."""
+    """A batch with vectors, and the receipt to settle when the vectors are stored. A NaN row is a missing vector."""
 
     items: Sequence[Item]
     texts: Sequence[str]
@@ -63,10 +64,10 @@ class BatchEmbedder:
         pause_ms: int,
         operation: EmbeddingOperation = "embedding",
     ) -> Iterator[list[EmbeddedBatch[Item]]]:
-        """Embed batches, and yield finished batches in groups, to store each group in a single transaction.
+        """Embed batches, and yield finished batches in groups. Each group can be stored in a single transaction.
 
-        With a pause between calls, a single call runs at a time, over all documents. Raises `JobInterrupted` and
-        `ProviderError`, after yielding the batches in progress.
+        With `pause_ms` above 0, a single call runs at a time, across all documents. Raises `JobInterrupted` and
+        `ProviderError` after the batches in progress were yielded.
         """
 
         def embed(batch: Batch[Item]) -> EmbeddedBatch[Item]:

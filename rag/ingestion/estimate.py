@@ -36,8 +36,8 @@ DEVIATIONS = 2
 class EstimateCorrection:
     """Corrections learned from earlier documents; `None` if unknown.
 
-    Ratios are billed tokens per estimated token; `answer_tokens` is the mean length of a tagging answer. A deviation is
-    the standard deviation over documents divided by the mean, `None` for fewer than two documents.
+    A ratio is billed tokens divided by estimated tokens, `answer_tokens` the mean length of a tagging answer. A
+    deviation is the standard deviation over documents divided by the mean, `None` for fewer than two documents.
     """
 
     embedding_ratio: Decimal | None = None
@@ -49,12 +49,12 @@ class EstimateCorrection:
 
     @property
     def embedding_spread(self) -> Decimal:
-        """The embedding estimate's expected error, relative to the estimate."""
+        """Return the expected relative error in the estimate for embedding."""
         return _spread(self.embedding_ratio, self.embedding_deviation)
 
     @property
     def tagging_spread(self) -> Decimal:
-        """The tagging estimate's expected error, relative to the estimate."""
+        """Return the expected relative error in the estimate for tagging."""
         return max(
             _spread(self.tagging_ratio, self.tagging_deviation), _spread(self.answer_tokens, self.answer_deviation)
         )
@@ -71,9 +71,9 @@ class EstimateCorrection:
 def find_correction(
     database: Database, job: DocumentJob, embedder: Embedder, tagger: ChatModel | None
 ) -> EstimateCorrection:
-    """Learn the corrections from the tenant's latest documents with these models.
+    """Learn the corrections from the tenant's latest documents processed with these models.
 
-    The length of answers is learned from the same collection, else from the same profile.
+    The length of tagging answers is learned from the same collection, else from collections with the same profile.
     """
     parameters = {
         "collection_id": job.collection.id,
@@ -87,7 +87,7 @@ def find_correction(
 
 
 def estimate_work(database: Database, job: DocumentJob, work: PlannedWork) -> dict[str, Any]:
-    """Estimate the cost at the tenant's prices, in JSON for storage."""
+    """Estimate the cost at the tenant's prices, and return the estimate in JSON."""
     correction = find_correction(database, job, work.embedder, work.tagger)
     return amounts_to_json(estimate_costs(work, price_overrides(database, job.document.tenant_id), correction))
 
@@ -144,7 +144,7 @@ class PlannedWork:
 def estimate_costs(
     work: PlannedWork, prices: Mapping[str, Any], correction: EstimateCorrection = NO_CORRECTION
 ) -> CostEstimate:
-    """Estimate each step's cost from the tokens in the texts to be sent.
+    """Estimate the cost for each step from the tokens sent to models.
 
     The cost is `None`, never 0, if a model has no known price.
     """

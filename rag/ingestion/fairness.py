@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 
 class Slots:
-    """Share `number` slots among tenants, plus a spare slot for tenants without a slot. Thread-safe.
+    """Share `number` slots fairly among tenants, with a spare slot for tenants which hold no slot. Thread-safe.
 
-    The waiting tenant with the fewest slots comes next. A single tenant may hold all slots while no other tenant waits;
-    the spare slot then keeps slow files from delaying other tenants.
+    A free slot goes to the waiting tenant which holds the fewest. A single tenant may hold all `number` slots while no
+    other tenant waits; the spare slot then keeps slow files from delaying other tenants.
     """
 
     def __init__(self, number: int) -> None:
@@ -63,10 +63,10 @@ class TenantSlots:
         self.running: Counter[str] = Counter()
 
     def full_tenants(self, *, is_spare: bool) -> list[str] | None:
-        """Return the tenants which may not start a job now; `None` if no tenant may.
+        """Return the tenants which may not start a job now; `None` if no tenant may start a job.
 
         Each tenant may hold up to `number` slots. The spare worker takes jobs only when all slots are held, and only
-        from tenants without a slot, because a tenant's slow documents must not delay the rest.
+        from tenants without a running job, because a tenant's slow documents must not delay other tenants.
         """
         if is_spare:
             return list(+self.running) if self.running.total() >= self.number else None

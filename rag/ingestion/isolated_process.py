@@ -38,7 +38,7 @@ def serve(files: Originals | None = None) -> None:
 
 
 def work(task: DocumentTask, files: Originals) -> None:
-    """Run the task with database connections for this process."""
+    """Process the task's document, with separate database connections."""
     database = Database(task.conninfo, task.database_key, maximum_connections=10, is_pooled=task.is_pooled)
     database.open()
     pipeline = IngestionPipeline(database, files, Providers(task.settings), Ledger(database), task.settings)
@@ -59,7 +59,7 @@ def originals(settings: Settings) -> Originals:
 
 
 def end_with(parent: BinaryIO) -> None:
-    """Exit when the pipe from the parent closes."""
+    """Wait until the pipe from the parent process closes, then exit."""
     parent.read(1)
     os._exit(1)
 

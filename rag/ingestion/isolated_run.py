@@ -1,9 +1,9 @@
 """Process a document in a separate process, after several processes have died while working on it.
 
 When a process with several documents dies, the cause is unknown: any document, or a kill from outside. When a process
-with a single document dies and the parent lives on, this document is the cause. The process is not confined like the
-sandbox, because it needs the database and the providers. `concurrent.futures` does not fit: the processes would finish
-their task after the application was killed, while the next start works on the same document.
+with a single document dies, and its parent does not, this document is the cause. Unlike the sandbox, the process is not
+confined, because it needs the database and the providers. `concurrent.futures` is not used: processes would finish the
+tasks after the application was killed, while the restarted application works on the same document.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class DocumentTask:
 
 
 class IsolatedRuns:
-    """Run a process for each of several documents. Thread-safe."""
+    """Run a separate process for each document. Thread-safe."""
 
     def __init__(self, database: Database, settings: Settings, *, command: Sequence[str] = COMMAND) -> None:
         self._database = database

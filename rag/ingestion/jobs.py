@@ -16,10 +16,10 @@ from rag.storage.sql import queries
 
 
 class KnownJobs(JobManager):
-    """Fetch jobs for a worker, and remember their ids until their results are stored.
+    """Fetch jobs for a worker, and remember the job ids until the results are stored.
 
-    A finished job releases the document before the result is stored. In between, it would look like a dead process's
-    job and be queued again, and then be missing when the worker stores the result.
+    A finished job releases the document before the result is stored. Until then, an unremembered job would look like a
+    dead process's job: it would be queued again, and the worker could not store the result.
     """
 
     def __init__(self, connector: BaseConnector, job_ids: set[int]) -> None:
@@ -87,7 +87,7 @@ class RetrySchedule(BaseRetryStrategy):
     """Decide which failed jobs are retried, and when."""
 
     def __init__(self, wait_after: Callable[[BaseException, Mapping[str, Any]], float | None]) -> None:
-        """`wait_after` returns the seconds until the next attempt; `None` means no retry."""
+        """`wait_after(error, arguments)` returns the seconds before the next attempt, or `None` for no retry."""
         self._wait_after = wait_after
 
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:

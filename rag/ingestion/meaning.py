@@ -53,7 +53,7 @@ IDLE_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class UnreadPassage:
-    """A chunk without a vector from the meaning model."""
+    """A chunk which has no vector from the meaning model yet."""
 
     id: UUID
     document_id: UUID
@@ -70,7 +70,10 @@ class UnreadPassage:
 
 @dataclass(frozen=True)
 class MeaningProgress:
-    """How many chunks in a document have a vector. `unreadable` chunks never get a vector."""
+    """How many chunks have a vector from the meaning model (`done`), and how many chunks there are (`passages`).
+
+    `unreadable` chunks never get a vector.
+    """
 
     document_id: UUID
     collection_id: UUID
@@ -92,7 +95,7 @@ class MeaningJob:
         self._lock_file = data_dir / "meaning.lock"
 
     def run(self, tenant_id: str, collection_id: UUID, *, slice_seconds: float = SLICE_SECONDS) -> bool:
-        """Work on a collection for `slice_seconds`. Return whether it is complete.
+        """Make vectors for a collection's chunks, for `slice_seconds`. Return whether all chunks have vectors.
 
         Raises `JobTaken`, `JobInterrupted`, `TenantSuspended`, and `ProviderUnavailable` if the model's process fails.
         """
@@ -107,7 +110,7 @@ class MeaningJob:
         return True
 
     def store_known(self, tenant_id: str, collection_id: UUID, vectors_by_digest: Mapping[bytes, FloatMatrix]) -> int:
-        """Store known vectors, looked up by their text's digest. Return how many chunks have new vectors."""
+        """Store vectors which are already known, by their texts' digests. Return how many chunks got vectors."""
         vectors_of = dict[UnreadPassage, list[FloatMatrix]]()
         for passage in self._next(tenant_id, collection_id):
             vectors = [vectors_by_digest.get(digest_of(text)) for text in passage.texts]
@@ -137,7 +140,7 @@ class MeaningJob:
         )
 
     def _vectors(self, passage: UnreadPassage) -> list[FloatMatrix]:
-        """Embed a chunk's parts, except texts the model cannot read."""
+        """Return a vector for each chunk part, except parts which the model cannot read."""
         vectors = list[FloatMatrix]()
         for text in passage.texts:
             self._control.stop_if_asked()
@@ -165,7 +168,7 @@ class MeaningJob:
 
 
 def parts_of(content: str) -> list[str]:
-    """Split a chunk into parts of similar length, at sentence or line ends. Headings stay with the text below."""
+    """Split a chunk into parts of similar length, at sentence or line ends. Headings stay with the following text."""
     pieces, ends = list[str](), [match.end() for match in _PIECE.finditer(content)]
     for start, end in zip([0, *ends], [*ends, len(content)], strict=True):
         piece = content[start:end]
@@ -221,7 +224,7 @@ def _mean(vectors: Sequence[FloatMatrix]) -> FloatMatrix:
 
 
 def _try_lock(file: IO[str]) -> bool:
-    """Lock a file until this process closes it or ends. Return whether this succeeded."""
+    """Lock a file for this process, without waiting. Return whether the lock was free."""
     if fcntl is None:
         return True
     try:

@@ -19,10 +19,10 @@ TICK_SECONDS = 0.1
 def in_parallel(
     function: Callable[[Item], Value], items: Sequence[Item], *, threads: int, on_tick: Callable[[], None]
 ) -> Iterator[list[Value]]:
-    """Call `function` for each item in `threads` threads, and yield results in groups as they finish, in any order.
+    """Call `function` for each item in `threads` threads, and yield groups of results in any order.
 
-    After a failure no further call starts. Calls in progress may be paid, so their results are yielded before the first
-    error is raised. `on_tick` is called while waiting, and may raise to stop.
+    After an error no further call starts. Running calls may be paid, so their results are yielded before the first
+    error is raised. `on_tick` is called while waiting, and may raise an error to stop.
     """
     if threads <= 1 or len(items) <= 1:
         for item in items:
@@ -76,7 +76,7 @@ def _drain(waiting: deque[Item]) -> Iterator[Item]:
 
 
 def _available(ended: queue.SimpleQueue[Value]) -> list[Value]:
-    """Return all results in the queue; wait `TICK_SECONDS` for the first."""
+    """Wait up to `TICK_SECONDS` for a result, and return all results in the queue."""
     results: list[Value] = []
     try:
         results.append(ended.get(timeout=TICK_SECONDS))

@@ -27,7 +27,7 @@ BETWEEN = "\n\n"
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """A chunk in an export, with its metadata in `fields`."""
+    """An exported chunk: text, and metadata in `fields`."""
 
     id: str
     text: str
@@ -53,7 +53,7 @@ def records_from_bytes(content: bytes) -> list[Record]:
 
 
 def pages_and_chunks(records: Sequence[Record]) -> tuple[tuple[Page, ...], list[Chunk]]:
-    """Build pages from the records' texts, and a chunk for each record, in order."""
+    """Build pages from the records' texts, and a chunk for each record, in the same order."""
     texts: dict[int, list[str]] = {}
     places: list[tuple[Record, int, int]] = []
     start = 0
@@ -81,7 +81,7 @@ def pages_and_chunks(records: Sequence[Record]) -> tuple[tuple[Page, ...], list[
 
 
 def read_passages(content: bytes) -> ExtractedDocument:
-    """Read an imported document: pages, and the metadata shared by all records."""
+    """Read a file with records: pages, and the metadata which all records share."""
     records = records_from_bytes(content)
     pages, _ = pages_and_chunks(records)
     return ExtractedDocument(pages=pages, metadata=shared_fields(records))
@@ -101,7 +101,7 @@ def shared_fields(records: Sequence[Record]) -> dict[str, Any]:
 
 
 def pages_of(records: Sequence[Record]) -> list[int]:
-    """Return each record's page, from 1; a record without a page number is on the previous record's page."""
+    """Return a page number, from 1, for each record. Without a page number, a record is on the previous page."""
     named = [number_of(record.fields, PAGE_KEYS) for record in records]
     first = 1 if 0 in named else 0
     pages, page = [], next((number + first for number in named if number is not None), 1)
@@ -112,7 +112,7 @@ def pages_of(records: Sequence[Record]) -> list[int]:
 
 
 def number_of(fields: Mapping[str, Any], keys: Sequence[str]) -> int | None:
-    """Return the first field with a whole number, in any number type or text; else `None`."""
+    """Return the first field which is a whole number, in a number type or in text; else `None`."""
     for key in keys:
         value: Any = fields.get(key)
         if value is None and "." in key and isinstance(fields.get(key.partition(".")[0]), dict):

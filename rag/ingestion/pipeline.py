@@ -221,7 +221,7 @@ class IngestionPipeline:
         self._suggest(tenant_id, document_id, pages, sections)
 
     def _set_aside_before(self, job: DocumentJob) -> str:
-        """Return the sentence about chunks of a published document without a vector."""
+        """Return the sentence about chunks without a vector, for a published document; "" if all have vectors."""
         model = job.collection.embedding_model
         rows = find_bare_chunks(self._database, job.document, model)
         return set_aside_message(rows, job.document.chunk_count, model)
@@ -277,7 +277,7 @@ class IngestionPipeline:
         self._shared_requests.run_if_due(tenant_id, document_id)
 
     def run_claimed(self, tenant_id: str, document_id: UUID) -> None:
-        """Like `run`, for a document which the caller has claimed."""
+        """Process a document like `run`. The caller must have claimed the document."""
         try:
             with span("process_document", {"rag.document.id": str(document_id)}):
                 self._read(tenant_id, document_id)
@@ -299,9 +299,9 @@ class IngestionPipeline:
             self.mark_failed(tenant_id, document_id, str(RagError()))
 
     def _try(self, tenant_id: str, document_id: UUID) -> None:
-        """Process a document in a separate process, because earlier processes died.
+        """Process a document in a separate process, because processes died while working on it.
 
-        If this dies too, mark the document failed.
+        If the separate processes die too, the document is marked failed.
         """
         log.warning("Document %s is worked on in a process of its own: the last ones ended with it", document_id)
         try:
@@ -383,7 +383,7 @@ class IngestionPipeline:
         self._ledger.note_document_costs(tenant_id, document_id)
 
     def note_message(self, tenant_id: str, document_id: UUID, sentence: str, *, is_waiting: bool = False) -> None:
-        """Store a sentence about a document in progress; `is_waiting` means the document waits for a provider."""
+        """Store a sentence about a document in progress. `is_waiting` : a provider is not available yet."""
         parameters = {"document_id": document_id, "message": sentence, "is_waiting": is_waiting}
         self._database.execute(tenant_id, "note_message", **parameters)
 

@@ -24,7 +24,7 @@ DOCUMENTS_INDEXED = 50
 
 @dataclass(frozen=True, kw_only=True)
 class Processed:
-    """A processed document's figures and remarks, for publication."""
+    """A processed document's result: counts and remarks, needed for publication."""
 
     chunk_count: int
     #: Remarks for the admin, or "".
@@ -64,7 +64,10 @@ def publish(control: JobControl, ledger: Ledger, job: DocumentJob, processed: Pr
 
 
 def take_place(connection: Connection, document: Document, embedding_model: str) -> bool:
-    """Supersede the published version and return True, or return False if it is later. Raises `ModelChanged`."""
+    """Supersede the published version and return True; if the published version is later, return False.
+
+    Raises `ModelChanged` if `embedding_model` is no longer the collection's.
+    """
     parameters: dict[str, Any] = {
         "document_id": document.id,
         "original_id": document.original_id,
@@ -89,7 +92,7 @@ def take_place(connection: Connection, document: Document, embedding_model: str)
 def restore(connection: Connection, document: Document, embedding_model: str) -> bool:
     """Publish an earlier version again, in the caller's transaction.
 
-    Returns False if the vectors are not from the collection's embedding model: then the version must be embedded first.
+    Returns False if the vectors are from a different embedding model: then the version must be embedded first.
     """
     key = {"document_id": document.id}
     connection.execute(queries["ask_again"], key)
@@ -105,8 +108,8 @@ def restore(connection: Connection, document: Document, embedding_model: str) ->
 def restore_all(connection: Connection, tenant_id: str, document_ids: Sequence[UUID]) -> set[UUID]:
     """Publish several earlier versions again, in the caller's transaction, with a fixed number of statements.
 
-    Returns the published versions' ids. The rest have vectors from a different model, or a different version was
-    published.
+    Returns the published versions' ids. A version is not published if the vectors are from a different model, or if a
+    different version was published meanwhile.
     """
     if not document_ids:
         return set()
@@ -124,7 +127,7 @@ def restore_all(connection: Connection, tenant_id: str, document_ids: Sequence[U
 
 
 def index_folders(control: JobControl, tenant_id: str, collection_id: UUID) -> None:
-    """Index all documents in folders again, because earlier releases did not index the folder."""
+    """Index documents in folders again, because earlier releases left the folder out."""
     where: dict[str, Any] = {"tenant_id": tenant_id, "collection_id": collection_id}
     after: UUID | None = None
     with control.claimed(tenant_id, f"folders {collection_id}"):

@@ -90,7 +90,7 @@ class FilesLeft(Exception):
 
 
 class SendLater(Exception):
-    """A different program did not accept a delivery, which is sent again after `seconds`."""
+    """A receiving program refused a delivery. The delivery is sent again after `seconds`."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(seconds)
@@ -318,10 +318,10 @@ class Queue:
         return app
 
     def _leaving_rest_to_waiting(self, work: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-        """Wrap a task: after a failure, leave the retry to a waiting job with the same name, if there is any.
+        """Wrap a task: if it fails while a job with the same name waits, the waiting job does the retry.
 
-        For example, a document is confirmed while the first job still runs. Two jobs with the same name cannot wait,
-        because procrastinate forbids it.
+        For example, a document is confirmed while the earlier job still runs. procrastinate forbids two waiting jobs
+        with the same name.
         """
 
         @functools.wraps(work)
@@ -411,9 +411,10 @@ class Queue:
         await in_daemon_thread(lambda: self._make_meaning(tenant_id, collection_id))
 
     def _make_meaning(self, tenant_id: str, collection_id: str) -> None:
-        """Let `MeaningJob` work on a collection for a turn, and queue a new job for the rest.
+        """Run `MeaningJob` on a collection for a while, and queue a new job for the rest.
 
-        A new job, because a document may have queued a job meanwhile, and two jobs with the same name cannot wait.
+        The rest is a new job, because a document may have queued a job with the same name meanwhile, and two jobs with
+        the same name cannot wait.
         """
         work = self._pipeline.meaning
         wait: float | None = 0.0
@@ -442,12 +443,12 @@ class Queue:
             raise FilesLeft
 
     def _wait(self, key: str, error: ProviderError) -> float:
-        """Return the seconds until the next attempt: growing, and never shorter than the provider demands."""
+        """Return the seconds before the next attempt: longer after each failure, at least what the provider demands."""
         step = self.retry_seconds[min(self._tries(error)[key], len(self.retry_seconds)) - 1]
         return max(step, retry_after(error))
 
     def _tries(self, error: ProviderError) -> Counter[str]:
-        """Return the counter for failed attempts. Waiting for a key or credit is counted separately."""
+        """Return the counter for failed attempts. Attempts refused for key or credit have a separate counter."""
         return self._refusals if isinstance(error, WAITED_FOR) else self._failures
 
     def _forget(self, key: str) -> None:

@@ -1,7 +1,7 @@
-"""Read a document: the pages in its file, their language, and the estimated cost; then recognise text in scans.
+"""Read a document: the pages, their language, and the estimated cost; then recognise the text in scans.
 
-Recognition runs after the cost is confirmed. Each batch is stored with its cost in a single transaction, and removed
-from the list of pages awaiting recognition: a killed process pays for no page twice.
+Recognition starts after the cost is confirmed. A single transaction stores a batch with its cost, and removes its pages
+from the list awaiting recognition: a killed process pays for no page twice.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ WITHOUT_ENGINE = N_(
 
 
 class ContentReader(Protocol):
-    """Reads special content for a profile, for example posts."""
+    """Reads content in a profile's special format, for example posts."""
 
     def load(self, job: DocumentJob, content: bytes, *, on_page: Callable[[int, int], None]) -> ExtractedDocument:
         """Return the pages and metadata. Calls `on_page(done, total)` after each page."""
@@ -188,7 +188,7 @@ class ReadStep:
             )
 
     def _to_recognise(self, document: Document, pages: Sequence[Page]) -> tuple[list[int], str]:
-        """Return the pages for text recognition, and a sentence if recognition was requested but is not available."""
+        """Return the page numbers to recognise, and a sentence if recognition was chosen but there is no engine."""
         if not may_be_pictures(document):
             return [], ""
         pdf_type = "auto" if document.mime_type in PICTURE_TYPES else document.pdf_type
@@ -199,7 +199,7 @@ class ReadStep:
 
 
 def may_be_pictures(document: Document) -> bool:
-    """Whether a document's pages can be drawn; they may be scans."""
+    """Whether a document's pages can be drawn to pictures, and may therefore be scans."""
     return document.mime_type in TYPES_WITH_PAGES
 
 
@@ -210,7 +210,7 @@ def unready_message(document: Document, pages: Sequence[Page]) -> str:
 
 
 def pages_as_expected(pages: Sequence[Page], awaiting: Sequence[int]) -> tuple[Page, ...]:
-    """Fill pages awaiting recognition with text of the expected length, for the estimate."""
+    """Return the pages, with text of the expected length on pages awaiting recognition. Used for estimates."""
     if not awaiting:
         return tuple(pages)
     length = expected_characters(pages, awaiting)
@@ -263,9 +263,9 @@ def estimate_document(
 
 
 def language_of(text: str, claimed: str) -> str:
-    """Detect a text's language from start and middle, because a title page may be in a different language.
+    """Detect a text's language from the start and the middle, because a title page may be in a different language.
 
-    For a few words only the heuristic is used. Returns `claimed`, the file's stated language, without any result.
+    For a short text, only a heuristic is used. If no language is detected, returns `claimed`, which the file declares.
     """
     if len(text) < SHORT_TEXT:
         return detect_language_heuristic(text) or claimed
@@ -295,7 +295,7 @@ class RecogniseStep:
     def run(
         self, job: DocumentJob, pages: Sequence[Page], sections: tuple[Section, ...]
     ) -> tuple[Sequence[Page], tuple[Section, ...]]:
-        """Recognise the text of scanned pages. Return all pages, and the sections at their new positions.
+        """Recognise the text on scanned pages. Return all pages, and the sections with new start positions.
 
         Raises `NoTextInPdf` if no page has any text, `SettingsError` without a recognition engine, `ProviderError` and
         `DocumentError`. Finished pages are kept after an error.

@@ -163,7 +163,7 @@ class Reembeddings:
         return MoveCost(chunks, tokens, cost)
 
     def undo(self, identity: Identity, switched: Reembedding) -> Reembedding:
-        """Estimate the move back to the old model. It is free, except for chunks added since."""
+        """Estimate the move back to the old model. Only chunks added since the move cost anything."""
         if not switched.can_be_undone:
             raise InvalidInput("The old vectors have been removed. Move the collection to that model again instead.")
         return self.estimate(identity, switched.collection_id, switched.from_model)
@@ -197,15 +197,15 @@ class Reembeddings:
 
 
 def find_missing(connection: Connection, collection_id: UUID, to_model: str) -> list[MissingVector]:
-    """Return searchable chunks without a vector from the new model, by document."""
+    """Return the searchable chunks which have no vector from the new model, sorted by document."""
     parameters = {"collection_id": collection_id, "to_model": to_model}
     return [MissingVector(*row) for row in connection.execute(queries["chunks_to_reembed"], parameters)]
 
 
 def batches_of(missing: Sequence[MissingVector], size: int) -> list[list[MissingVector]]:
-    """Group chunks into batches with a single document each.
+    """Group chunks into batches, each with chunks from a single document.
 
-    Each call is then charged to a document, and a repeated batch is the same call.
+    A call is then charged to this document, and a repeated batch is the same call.
     """
     groups: dict[tuple[UUID, int], list[MissingVector]] = {}
     for chunk in missing:
@@ -291,7 +291,7 @@ class ReembeddingJob:
             self._note_costs(move)
 
     def _embed(self, move: Reembedding, missing: Sequence[MissingVector], embedder: Embedder, profile: Profile) -> None:
-        """Embed the missing chunks and store their vectors apart from those in use."""
+        """Embed the missing chunks. Their vectors are stored apart from the vectors in use."""
         total = max(move.chunks_total, len(missing))
         done = total - len(missing)
         batches = [

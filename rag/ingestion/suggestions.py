@@ -76,7 +76,7 @@ NUMBERING = re.compile(
 
 @dataclass(frozen=True)
 class CandidateQuestion:
-    """A question about a section, and what an answering chunk has to contain."""
+    """A candidate question about a section, and what an answering chunk must contain."""
 
     text: str
     heading: str = ""
@@ -97,7 +97,7 @@ class SuggestStep:
         self._retriever = Retriever(database, by_words)
 
     def run(self, job: DocumentJob, pages: Sequence[Page], sections: Sequence[Section]) -> None:
-        """Choose and store questions; after an error the list is empty. Raises the errors in `TEMPORARY`."""
+        """Choose and store suggested questions, none after an error. Raises the errors in `TEMPORARY`."""
         try:
             questions = self._questions(job, sections, join_pages(pages))
         except TEMPORARY:
@@ -129,11 +129,11 @@ class SuggestStep:
         return questions
 
     def elsewhere(self, tenant_id: str, document_id: UUID, language: str) -> list[str]:
-        """Choose questions in a language different from the document's, and store them for later readers.
+        """Choose questions in a language other than the document's, and store them for later readers.
 
-        Only headings with a known subject, like "Annual leave", give questions: the words are known in each language,
-        and a search for them finds the chunk. Questions are made for the first reader with this language, because
-        making them in advance would mean a dozen languages per document.
+        Only headings with a known subject, like "Annual leave", are used: each subject is known in every language, and
+        a search for it finds the chunk. Questions are made when a language is first needed, because making them in
+        advance would mean a dozen languages for each document.
         """
         job = JobControl(self._database).job(tenant_id, document_id)
         pages, sections = find_text(self._database, tenant_id, document_id)
@@ -205,7 +205,7 @@ def candidates_from(
 def candidates_elsewhere(
     sections: Sequence[Section], text: str, document_language: str, language: str
 ) -> list[CandidateQuestion]:
-    """Build questions in a different language from headings with a subject known in both languages."""
+    """Build questions in a different language. Only headings with a subject known in both languages are used."""
     by_question: dict[str, CandidateQuestion] = {}
     ordered = _in_order(sections, text)
     for place, section in enumerate(ordered):
@@ -223,7 +223,7 @@ def candidates_elsewhere(
 
 
 def _in_order(sections: Sequence[Section], text: str) -> list[Section]:
-    """Return the sections in order. For a text without sections, like a statute, return the articles."""
+    """Return the sections in order. For a text without sections, like a statute, return the numbered articles."""
     if sections:
         return sorted(sections, key=lambda section: section.start)
     return [
@@ -292,7 +292,7 @@ def _is_subject(heading: str, *, is_dense: bool) -> bool:
 
 
 def _fill_question(question: str, heading: str, match: re.Match[str], language: str) -> str | None:
-    """Insert the heading into a question with the right article or ending; `None` if these are unknown."""
+    """Insert a heading into a question with the right grammatical article or ending; `None` if unknown."""
     parts = match.groupdict(default="")
     rest = parts.get("rest", "").strip()
     if language == "en":
@@ -321,7 +321,7 @@ def _fold_passage(section: str, content: str) -> str:
 
 
 def _evenly(candidates: Sequence[CandidateQuestion], limit: int) -> list[CandidateQuestion]:
-    """Choose up to `limit` candidates by rank. If a rank does not fit completely, choose evenly within the rank."""
+    """Choose up to `limit` candidates by rank. If a rank does not fit whole, choose evenly spread candidates."""
     chosen: list[CandidateQuestion] = []
     for rank in sorted({candidate.rank for candidate in candidates}):
         alike = [candidate for candidate in candidates if candidate.rank == rank]
@@ -331,14 +331,14 @@ def _evenly(candidates: Sequence[CandidateQuestion], limit: int) -> list[Candida
 
 
 def bare(heading: str) -> str:
-    """Remove the number from a heading; "제3조(육아휴직)" gives the title in the brackets."""
+    """Remove the number from a heading. From "제3조(육아휴직)", return the title in brackets."""
     bare_text = LABELLED.sub("", NUMBERING.sub("", " ".join(heading.split()))).strip(" .:–—-#*")
     match = re.fullmatch(r"[(（](.+)[)）]", bare_text)
     return match[1] if match else bare_text
 
 
 def _names_in(text: str) -> frozenset[str]:
-    """Return the words mostly capitalised inside sentences, in lower case."""
+    """Return the words which are mostly capitalised inside sentences, in lower case: probably names."""
     sample = text[:200_000]
     capitals = Counter(re.findall(r"(?<=[a-zà-ÿ,] )[A-ZÀ-Þ][^\W\d_]+", sample))
     small = Counter(re.findall(r"\b[a-zà-ÿ][^\W\d_]+", sample))
@@ -356,7 +356,7 @@ def _is_name(heading: str, names: frozenset[str]) -> bool:
 def _lower_heading(heading: str, names: frozenset[str], language: str) -> str:
     """Write a heading like inside a sentence: in lower case, except names and abbreviations.
 
-    In title case, capitals say little about single words: then the first word decides.
+    In a heading in title case, every word is capitalised: then only the first word decides.
     """
     words = [word for word in re.findall(LETTER_RUN, heading) if len(word) > 3]
     if heading.isupper() and len(words) > 1:
@@ -382,7 +382,7 @@ def capitalised(text: str, language: str) -> str:
 
 
 def varied(items: Iterable[Item], form: Callable[[Item], str], limit: int) -> list[Item]:
-    """Choose up to `limit` items in order, preferring forms chosen least."""
+    """Choose up to `limit` items in order, preferring question forms chosen least until now."""
     rest = list(dict.fromkeys(items))
     chosen: list[Item] = []
     counts: Counter[str] = Counter()
@@ -394,9 +394,9 @@ def varied(items: Iterable[Item], form: Callable[[Item], str], limit: int) -> li
 
 
 def form_of(question: str) -> str:
-    """Return a question's form without the subject: the first words, or in scripts without spaces the end.
+    """Return a question without the subject: the first words, or in scripts without spaces the end.
 
-    If the subject comes before a colon, the form is the text after the colon.
+    If the subject precedes a colon, return the text after the colon.
     """
     subject, colon, rest = question.partition(": ")
     if colon and subject.strip():

@@ -1,6 +1,6 @@
-"""Tag documents and chunks with a chat model: summary, topics, questions, and fields like topic or crime_type.
+"""Tag documents and chunks with a chat model: summary, topics, questions, and tags like topic or crime_type.
 
-The profile names the fields for chunks (source 002). Failed tags are stored as {}, counted, and can be made again.
+The profile names a chunk's tags (source 002). If tagging fails, {} is stored and counted, and can be repeated.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ DOCUMENT_SCHEMA: dict[str, Any] = {
 
 
 def tag_document(model: CompletionModel, title: str, text: str) -> dict[str, Any]:
-    """Return a document's summary, topics and three questions from a model.
+    """Return a document's summary, topics and three questions from a chat model, or {} for an unusable answer.
 
-    {} if the answer is unusable. Raises other `ProviderError`s.
+    Raises other `ProviderError`s.
     """
     try:
         completion = model.complete(
@@ -129,7 +129,7 @@ def tag_names(fields: Sequence[str]) -> list[str]:
 
 
 def vocabulary_of(values: Iterable[tuple[str, str]]) -> Vocabulary:
-    """Convert a profile's `tag_values` to lists of allowed words by tag."""
+    """Return the allowed words for each tag from a profile's `tag_values`."""
     return {name: [word.strip() for word in words.split(",") if word.strip()] for name, words in values}
 
 
@@ -150,7 +150,7 @@ def tag_chunk(
 
 
 def messages_for_chunk(content: str, vocabulary: Vocabulary | None = None) -> list[ChatMessage]:
-    """Build the prompt for tagging a chunk. `vocabulary` has the allowed words of some tags."""
+    """Build the prompt for tagging a chunk. `vocabulary` maps a tag to its allowed words."""
     defined = "".join(
         f" `{name}` is one of {', '.join(words)} where one of them fits." for name, words in (vocabulary or {}).items()
     )
@@ -161,9 +161,9 @@ def messages_for_chunk(content: str, vocabulary: Vocabulary | None = None) -> li
 
 
 def chunk_tags_from_answer(answer: str, fields: Sequence[str], vocabulary: Vocabulary | None = None) -> dict[str, Any]:
-    """Parse the model's JSON answer into tags; {} if it does not fit the schema.
+    """Parse a model's JSON answer into tags; {} if the answer does not fit the schema.
 
-    Allowed words are normalised to the vocabulary's spelling, for filters to find them.
+    Allowed words get the vocabulary's spelling, for filters to find them.
     """
     spelled = {name: {_fold(word): word for word in words} for name, words in (vocabulary or {}).items()}
     try:
@@ -192,7 +192,7 @@ def _short(value: Any) -> str | None:
 
 @dataclass(frozen=True)
 class Tagged:
-    """A tagging attempt: tags, {} after a failure, and the reason in a sentence, or ""."""
+    """The result of tagging: tags, and a reason. After a failure, tags are {} and the reason is a sentence."""
 
     tags: Mapping[str, Any]
     failure: str
@@ -269,9 +269,9 @@ class TagStep:
 
 
 def _attempt(model: ChatModel, receipt: Receipt, tag: Callable[[CompletionModel], Mapping[str, Any]]) -> Tagged:
-    """Call `tag` with the model. An error becomes a sentence, because missing tags do not fail a document.
+    """Call `tag` with the model, and convert an error to a sentence, because missing tags do not fail a document.
 
-    Raises the errors in `WAITED_FOR`, for a refused key or spent credit, because the job waits for these.
+    Raises the errors in `WAITED_FOR` (refused key, spent credit), because the job waits for them to be solved.
     """
     try:
         return Tagged(tag(DurableChatModel(model, receipt)), "", receipt)

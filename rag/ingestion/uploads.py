@@ -61,10 +61,9 @@ class Uploads:
         *,
         added_by: Identity | None = None,
     ) -> list[UUID]:
-        """Add a file, and attached files in a folder named after the file. Return the document ids, main document
-        first.
+        """Add a file, and attachments in a folder named after the file. Return document ids, the file's id first.
 
-        Attachments which cannot be read or are stored already are skipped. Raises `InvalidInput` for an unknown
+        Attachments which cannot be read, or are stored already, are skipped. Raises `InvalidInput` for an unknown
         chunking method or PDF type, a `DocumentError` for an unusable file, and `DocumentAlreadyStored`.
         """
         tenant_id, host = collection.tenant_id, display_name(file_name)
@@ -106,7 +105,7 @@ class Uploads:
         added_by: Identity | None = None,
         queue: JobQueue | None = None,
     ) -> UUID:
-        """Add a file without attachments, and with `queue` queue it in the same transaction.
+        """Add a file without its attachments. With `queue`, the document is queued in the same transaction.
 
         Raises the errors raised by `add`.
         """
@@ -168,7 +167,7 @@ def _free_name(name: str, used_names: Set[str]) -> str:
 
 
 def upload_folder(file_name: str) -> str:
-    """Return the folders in an upload's path, separated by slashes; "" otherwise."""
+    """Return the folders in an uploaded file's path, separated by slashes; "" without folders."""
     folders = [" ".join(part.split()) for part in _parts(file_name)[:-1]]
     # Drives, "." and ".." say nothing about the file.
     names = [part for part in folders if part.strip(". ") and not part.endswith(":")]
@@ -182,7 +181,7 @@ def title_of_upload(name: str, folder: str) -> str:
 
 
 def _parts(file_name: str) -> list[str]:
-    """Split a path at slashes, without control characters and direction overrides."""
+    """Split a path at slashes, and remove control characters and Unicode direction overrides."""
     name = unicodedata.normalize("NFC", file_name.encode("utf-8", "replace").decode("utf-8"))
     name = "".join(c for c in name if c in JOINERS or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co", "Cn"))
     # The slash in a closing HTML tag is no folder.
@@ -190,7 +189,7 @@ def _parts(file_name: str) -> list[str]:
 
 
 def display_name(file_name: str) -> str:
-    """Return the file name in a path for display, without control characters and direction overrides."""
+    """Return the file name in a path for display, without control characters and Unicode direction overrides."""
     name = " ".join(_parts(file_name)[-1].split())
     if not name.strip(". "):
         return "document.pdf"
@@ -206,8 +205,8 @@ def _require_new(
 ) -> None:
     """Raise `DocumentAlreadyStored` if the collection has a document with this content.
 
-    An earlier version of the document to replace is allowed: after the administrator has seen the differences, it
-    becomes the next version.
+    An earlier version of the document to replace is allowed: an administrator who has seen the differences may make it
+    the next version.
     """
     copies = find_copies(database, collection, sha256)
     present = next((d for d in copies if d.status is not DocumentStatus.SUPERSEDED), None)
@@ -263,7 +262,8 @@ ALL_BLANK = N_("This file holds no text. Check it on your computer and upload it
 def reading_message(pages: Sequence[Page], *, awaiting: Sequence[int] = (), assumed: int = 0) -> str:
     """Return a sentence for administrators about problems on pages, or "".
 
-    `awaiting` are the pages to be recognised after confirmation; the estimate assumes `assumed` characters for each.
+    `awaiting` are the pages which will be recognised after confirmation. The estimate assumes `assumed` characters for
+    each.
     """
     sentences = []
     if awaiting:
@@ -291,7 +291,7 @@ def no_text_message(pages: Sequence[Page]) -> str:
 
 
 def all_blank(pages: Sequence[Page]) -> bool:
-    """Whether every page is blank: then recognition would find no text either."""
+    """Whether every page is blank: then recognition would find no text."""
     return bool(pages) and all(BLANK_PAGE in page.warnings for page in pages)
 
 

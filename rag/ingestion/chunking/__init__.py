@@ -144,7 +144,10 @@ def chunk_document(
 def sheets_of(
     pages: Sequence[Page], sections: Sequence[Section]
 ) -> list[tuple[int, Sequence[Page], Sequence[Section]]]:
-    """Return a workbook's sheets: start in the text, pages, and sections with places relative to the start."""
+    """Split a workbook into sheets: each sheet's start in the text, its pages, and its sections.
+
+    A section's start counts from the start of the sheet. A sheet begins at a section with level 1.
+    """
     starts = page_starts(pages)
     begun = {section.start for section in sections if section.level == 1}
     firsts = [index for index, start in enumerate(starts[: len(pages)]) if index == 0 or start in begun]
@@ -169,7 +172,7 @@ def chunk_full_text(full_text: str) -> list[Chunk]:
 
 
 def _years_of(metadata: Mapping[str, Any]) -> set[int]:
-    """Return a chunk's year, or every year of its job; a current job has only its first year."""
+    """Return the years in a chunk's metadata: all years from `startYear` to `endYear`, else `startYear` and `year`."""
     first, last = (str(metadata.get(name, "")) for name in ("startYear", "endYear"))
     if first.isdigit() and last.isdigit():
         return set(range(int(first), int(last) + 1))
@@ -177,14 +180,17 @@ def _years_of(metadata: Mapping[str, Any]) -> set[int]:
 
 
 def facts_of(chunks: Sequence[Chunk]) -> dict[str, Any]:
-    """Collect the chunks' distinct `categories` and `years`; a name without values is left out."""
+    """Collect the distinct `categories` and `years` from all chunks. A key without values is left out."""
     categories = sorted({str(chunk.metadata["category"]) for chunk in chunks if chunk.metadata.get("category")})
     years = sorted({year for chunk in chunks for year in _years_of(chunk.metadata)})
     return {name: value for name, value in (("categories", categories), ("years", years)) if value}
 
 
 def sizes_for(profile: Profile, method: ChunkingMethod) -> ChunkSizes:
-    """Return the profile's sizes for its method and for methods with the same default sizes, else the defaults."""
+    """Return the chunk sizes for a method: the profile's sizes if they fit the method, else the method's defaults.
+
+    The profile's sizes fit the profile's method, and methods with the same default sizes.
+    """
     usual, chunking = SIZES.get(method), profile.chunking
     if method == "generic" and chunking.generic_chunk_size:
         return _sizes(chunking.generic_chunk_size, 0, chunking.minimum_chunk_size)

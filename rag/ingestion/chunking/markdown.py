@@ -97,7 +97,7 @@ def _repository_facts(front: str) -> dict[str, Any]:
 
 
 def _sections(text: str, headings: list[Heading], body: int) -> Iterator[tuple[int, int, str]]:
-    """Yield (start, end, path) of each section with text; empty headings and the front join the next section."""
+    """Yield (start, end, path) for each section. A heading without text is joined to the next section."""
     start, path = 0, ""
     above: list[Heading] = []
     for index, heading in enumerate(headings):

@@ -102,7 +102,10 @@ def _start_of_next(boundaries: Boundaries, start: int, end: int, overlap: int) -
 
 
 def _start_of_last(boundaries: Boundaries, low: int, stop: int, chunk_size: int, overlap: int, minimum: int) -> int:
-    """Return the start for a last chunk which would be too short: the chunk takes text from the chunk before."""
+    """Return the start for the last chunk. A chunk which would be too short starts earlier.
+
+    The start is moved to the last section, paragraph, sentence or word start which makes the chunk long enough.
+    """
     earliest = max(low + 1, stop - chunk_size)
     latest = max(stop - max(minimum, overlap), earliest)
     nearest = max(earliest, stop - max(chunk_size // 2, minimum * 2, overlap * 2) - 1)
@@ -114,7 +117,7 @@ def _start_of_last(boundaries: Boundaries, low: int, stop: int, chunk_size: int,
 
 
 def fixed_spans(text: str, chunk_size: int, overlap: int) -> list[tuple[int, int]]:
-    """Return spans of `chunk_size` characters, each starting `overlap` characters before the previous end."""
+    """Return spans with `chunk_size` characters. Neighbouring spans share `overlap` characters."""
     spans = []
     start = 0
     while start < len(text):
@@ -285,7 +288,10 @@ def topics(boundaries: Boundaries, minimum: int, embedder: Embedder) -> list[tup
 
 
 def gap_distances(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Return the cosine distances, 0 … 2, of the vectors summed before and after each gap: shape (texts - 1,)."""
+    """Return the cosine distance at each gap between two texts, from 0 to 2, shape (texts - 1,).
+
+    Compared are the sums of the vectors shortly before and shortly after the gap.
+    """
     sums = np.vstack([np.zeros(vectors.shape[1]), np.cumsum(vectors, axis=0, dtype=np.float64)])
     gaps = np.arange(1, len(vectors))
     before = sums[gaps] - sums[np.maximum(gaps - WINDOW, 0)]

@@ -47,7 +47,7 @@ class ExtractionLimits:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedFile:
-    """A file which passed `check`. `decrypted` is the PDF without protection, for a protected PDF."""
+    """A file which passed `check`. `decrypted` is a protected PDF without protection, else `None`."""
 
     page_count: int
     kind: FileKind = "pdf"
@@ -56,7 +56,7 @@ class CheckedFile:
 
 @dataclass(frozen=True)
 class AttachedFile:
-    """A file attached to a mail or PDF, with the name given there."""
+    """A file attached to a mail or PDF, with the name from the mail or PDF."""
 
     name: str
     content: bytes
@@ -64,9 +64,9 @@ class AttachedFile:
 
 @dataclass(frozen=True, kw_only=True)
 class ExtractedDocument:
-    """A file's pages and properties. `language` is declared by the file, often wrongly or not at all.
+    """A file's pages and properties. `language` is the file's declared language, often wrong or empty.
 
-    `metadata` is JSON for properties which only some formats have, for example `links` and `backdated_at` from a post.
+    `metadata` has properties which only some formats have, for example `links` and `backdated_at` from a post.
     """
 
     pages: tuple[Page, ...]
@@ -89,7 +89,7 @@ class ExtractedDocument:
 
 
 def extracted_from_json(values: Mapping[str, Any], decrypted: bytes | None) -> ExtractedDocument:
-    """Read the value from JSON, without characters a database cannot store."""
+    """Convert JSON to an `ExtractedDocument`, without characters which Postgres cannot store."""
     return ExtractedDocument(
         pages=tuple(page_from_json(page) for page in values["pages"]),
         sections=sections_from_json(values["sections"]),
@@ -114,7 +114,7 @@ def page_from_json(page: Mapping[str, Any]) -> Page:
 
 
 def marks_from_json(marks: Sequence[Mapping[str, Any]] | None) -> tuple[PageMark, ...] | None:
-    """Read marks from JSON, without unknown kinds and marks off the page."""
+    """Convert JSON to page marks. Drops marks with an unknown kind and marks outside the page."""
     if marks is None:
         return None
     edges = ("left", "top", "right", "bottom")
@@ -234,7 +234,7 @@ LONGEST_ZIP_END = 65_557
 
 
 def names_in_zip(content: bytes) -> bytes:
-    """Return a ZIP archive's file list in raw bytes, or b"" for other files."""
+    """Return a ZIP archive's file list (central directory) in raw bytes, or b"" for other files."""
     place = content.rfind(b"PK\x05\x06", max(len(content) - LONGEST_ZIP_END, 0)) if content.startswith(ZIP) else -1
     if place < 0 or len(content) < place + 20:
         return b""
@@ -247,7 +247,7 @@ FIELD, HEAD_END = re.compile(rb"[!-9;-~]{1,60}:"), re.compile(rb"\r?\n\r?\n|\r\r
 
 
 def looks_like_mail(content: bytes) -> bool:
-    """Whether the bytes start with a mail's head: a sender, and a subject or a date."""
+    """Whether the bytes start with mail headers: a sender, and a subject or a date."""
     head = HEAD_END.split(content[:LOOKED_AT], maxsplit=1)[0]
     names = {line.partition(b":")[0].lower() for line in head.splitlines()}
     return FIELD.match(head) is not None and b"from" in names and bool({b"subject", b"date"} & names)
@@ -267,7 +267,7 @@ MESSAGE_CLASSES = tuple(
 
 
 def is_outlook(content: bytes) -> bool:
-    """Whether the bytes are an Outlook message. Other compound files can also contain messages."""
+    """Whether the bytes are an Outlook message. Other compound files may contain messages too."""
     if not content.startswith(COMPOUND) or MESSAGE_PROPERTIES not in content:
         return False
     # The first entry in the directory describes the file.
@@ -277,7 +277,7 @@ def is_outlook(content: bytes) -> bool:
 
 
 def is_old_workbook(content: bytes) -> bool:
-    """Whether the bytes are an Excel 97 workbook, rather than a message with an attached workbook."""
+    """Whether the bytes are an Excel 97 workbook, rather than a message to which a workbook is attached."""
     return content.startswith(COMPOUND) and "Workbook".encode("utf-16-le") in content and not is_outlook(content)
 
 
@@ -603,13 +603,13 @@ def is_picture(content: bytes) -> bool:
 
 
 def formats_in_words() -> str:
-    """Return the formats for a sentence: "a PDF, a Word document (.docx), HTML, Markdown or plain text"."""
+    """Return the formats for use in a sentence: "a PDF, a Word document (.docx), HTML, Markdown or plain text"."""
     *first_formats, last_format = (loader.named for loader in LOADERS)
     return f"{', '.join(first_formats)} or {last_format}"
 
 
 def is_hidden(path: PurePath) -> bool:
-    """Whether a file or a folder in the path is hidden, or the file is an office program's copy of an open file."""
+    """Whether any name in the path starts with "." (hidden) or "~$" (an Office lock file)."""
     return any(part.startswith((".", "~$")) and part != ".." for part in path.parts)
 
 
@@ -619,12 +619,12 @@ def is_readable(path: PurePath) -> bool:
 
 
 def is_followed(path: PurePath) -> bool:
-    """Whether a source takes a file: readable, but no picture, because shared drives are full of photographs."""
+    """Whether a source imports a file: readable and not a picture, because shared drives are full of photographs."""
     return is_readable(path) and path.suffix.lower() not in PICTURE_ENDINGS
 
 
 def has_rows(file_name: str) -> bool:
-    """Whether files with this name's ending have numbered rows."""
+    """Whether files with this ending have numbered rows, like workbooks."""
     kind = ENDINGS.get(PurePosixPath(file_name.lower()).suffix)
     return kind is not None and BY_KIND[kind].has_rows
 
@@ -652,7 +652,7 @@ def _warn_if_blank(page: Page) -> Page:
 
 
 def attached(content: bytes, file_name: str, options: LoadOptions = DEFAULT_OPTIONS) -> list[AttachedFile]:
-    """Return the attached files with a known ending, up to the size limit for a single file in total.
+    """Return the attached files with a known ending. Together they may have the size allowed for a single file.
 
     Pictures are left out, because most pictures in mails belong to signatures. Raises `DocumentError`s.
     """
@@ -716,9 +716,9 @@ def kind_of(content: bytes, file_name: str, mime_type: str = "") -> FileKind:
 
 
 def require_as_named(loader: Loader, content: bytes, file_name: str) -> None:
-    """Raise `FileNotAsNamed` if the bytes have a different format from the name's ending.
+    """Raise `FileNotAsNamed` if the content's format differs from the format which the file name's ending says.
 
-    Text files may contain markup, but no bytes which cannot be text.
+    A text file may contain markup, but no bytes which cannot be text.
     """
     ending = file_name[file_name.rfind(".") :].lower() if "." in file_name else "a text"
     for other in LOADERS:

@@ -1,6 +1,6 @@
-"""Unpack a ZIP archive safely: refuse names outside the archive, links, and files which unpack to too much.
+"""Unpack a ZIP archive safely. Refused are links, names outside the archive, and files too large when unpacked.
 
-Runs in a separate process for each archive. The process has only the archive open, and returns only bytes and names.
+Each archive is unpacked in a separate process, which has only the archive open, and returns only bytes and names.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Archive:
             raise InvalidInput("This archive is damaged and cannot be opened. Pack it again.") from exc
 
     def refusal(self, entry: zipfile.ZipInfo) -> str:
-        """Return the reason for not unpacking a file, or "" if allowed."""
+        """Return why a file may not be unpacked, or "" if it may."""
         path = PurePosixPath(name_of(entry))
         if path.is_absolute() or ".." in path.parts or ":" in path.parts[0]:
             return N_("Its name points out of the archive.")
@@ -69,7 +69,7 @@ class Archive:
         return ""
 
     def unpack(self, entry: zipfile.ZipInfo) -> tuple[bytes, str]:
-        """Return a file's bytes and "", or b"" and the reason."""
+        """Unpack a file. Return its bytes and "", or b"" and the reason why the file cannot be unpacked."""
         if refusal := self.refusal(entry):
             return b"", refusal
         try:
@@ -80,9 +80,9 @@ class Archive:
 
 
 def _require_short_list(file: IO[bytes]) -> None:
-    """Raise `InvalidInput` for an archive whose file list would fill the memory.
+    """Raise `InvalidInput` if the archive's table of contents would fill the memory.
 
-    The list's size is read with the function which `ZipFile` uses, because some archives have two ends.
+    The size is read with `ZipFile`'s private function: in an archive with two end records, both must read the same.
     """
     end = zipfile._EndRecData(file)  # type: ignore[attr-defined]  # noqa: SLF001, RUF100
     if end is not None and end[zipfile._ECD_SIZE] > MOST_LIST_BYTES:  # type: ignore[attr-defined]  # noqa: SLF001, RUF100
@@ -113,7 +113,7 @@ def name_of(entry: zipfile.ZipInfo) -> str:
 
 
 def _read(packed: IO[bytes], most: int) -> bytes:
-    """Read an unpacked file. Raises `BadZipFile` if there is more data than the archive declares."""
+    """Read an unpacked file up to `most` bytes. Raises `BadZipFile` if the file is longer."""
     parts = []
     remaining = most + 1
     while remaining > 0 and (part := packed.read(min(remaining, READ_AT_ONCE))):

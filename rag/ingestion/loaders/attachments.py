@@ -110,10 +110,11 @@ def describe_attachment(
     language: str = "ko",
     limits: AttachmentLimits = USUAL,
 ) -> AttachmentText:
-    """Describe a picture in at most 500 characters, or summarise a pdf or txt in at most 800; other files by name only.
+    """Describe a picture in at most 500 characters, or summarise a PDF or text file in at most 800.
 
-    The text is Korean for `ko`, else English. If a file or model fails, the note explains it. Raises
-    `ProviderUnavailable`, `ProviderQuotaExhausted` and `ProviderKeyRejected`, which are worth another try.
+    For other kinds of files, only the name is returned. The text is Korean for `ko`, else English. If a file or model
+    fails, the note explains this. Raises `ProviderUnavailable`, `ProviderQuotaExhausted` and `ProviderKeyRejected`,
+    which are worth another try.
     """
     kind = attachment_kind(file_name, len(content), limits=limits)
     if kind not in ("image", "document"):

@@ -1,4 +1,4 @@
-"""Normalise characters: ligatures, spaces and line ends which look alike are stored alike."""
+"""Normalise characters: ligatures, spaces and line ends which look alike become the same characters."""
 
 from __future__ import annotations
 

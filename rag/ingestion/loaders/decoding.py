@@ -1,7 +1,8 @@
-"""Decode text by the byte order mark, in UTF-8, by the declared encoding, or by which letters appear.
+"""Decode text: by byte order mark, in UTF-8, by the declared encoding, or by the letters which appear.
 
-Most bytes are readable in several East Asian encodings. Only the right encoding gives common letters of one language:
-kana, common Han characters, common syllables. Windows' larger sets are tried after the standards they extend.
+Most bytes can be decoded in several East Asian encodings, but only the right encoding gives common letters: kana,
+common Chinese characters, common Korean syllables. Standards are tried before the larger Windows encodings which extend
+them.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ UNDECODED = "\ufffd"
 
 @dataclass(frozen=True)
 class Decoded:
-    """A text with the encoding, and whether the encoding is a guess."""
+    """A decoded text with the encoding. `is_guessed` is true if the encoding was not declared by the file."""
 
     text: str
     encoding: str
@@ -86,10 +87,10 @@ def decode(content: bytes) -> tuple[str, str]:
 
 
 def decoded(content: bytes, declared: str = "") -> Decoded:
-    """Decode bytes by their mark, as UTF-8, by their declaration, or by their letters; raises nothing.
+    """Decode bytes by byte order mark, in UTF-8, by the declared encoding, or by letters. Raises nothing.
 
-    `declared` is the charset from a mail. Its ASCII-only encodings come first, because their bytes are also valid
-    UTF-8.
+    `declared` is the charset named in a mail. Charsets with 7-bit bytes are tried first, because their bytes are also
+    valid UTF-8.
     """
     if SEVEN_BITS.match(declared) and content.isascii() and (name := _usable(content, declared)) is not None:
         return Decoded(content.decode(name, "replace"), name)
@@ -185,7 +186,7 @@ def _guess_encoding(content: bytes) -> str:
 def _odd_words(text: str) -> int:
     """Count the words which suggest a wrong encoding.
 
-    They mix two scripts, have a sign between letters, or a capital after a small letter beyond ASCII.
+    These words mix two scripts, have a sign between letters, or have a capital after a lower-case letter beyond ASCII.
     """
     return sum(ODD.search(word) is not None or _scripts(word) > 1 for word in BEYOND_ASCII.findall(text))
 
@@ -202,7 +203,10 @@ def _scripts(word: str) -> int:
 
 @dataclass(frozen=True)
 class Family:
-    """A language's encodings, standards first, and the range for the first byte in common letters."""
+    """The encodings for a language, and the bytes with which common letters start.
+
+    `standard` and `encodings` are names in Python; `common` is the first and last lead byte.
+    """
 
     standard: str
     common: tuple[int, int]
@@ -230,7 +234,7 @@ PUNCTUATION_MARKS = frozenset("。、・「」『』（）：；！？，．〜�
 
 
 def east_asian_encoding(content: bytes) -> str | None:
-    """Return the encoding, or `None` if the bytes look like other languages."""
+    """Return the East Asian encoding, or `None` if the bytes look like a different language."""
     high = len(HIGH.findall(content))
     if not high or len(NEIGHBOURING.findall(content)) < LEAST_NEIGHBOURING * high:
         return None
@@ -248,7 +252,7 @@ def east_asian_encoding(content: bytes) -> str | None:
 
 
 def _score(text: str, language: str, family: Family) -> float:
-    """Return how common the letters beyond ASCII are in the language, on average."""
+    """Return the mean score for the letters beyond ASCII: how common they are in the language."""
     counts = Counter(character for character in text if character > "\x7f")
     total = sum(counts.values())
     if language == "ja" and total > FEW_CHARACTERS and not any(KANA[0] <= character <= KANA[1] for character in counts):

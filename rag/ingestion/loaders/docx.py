@@ -117,14 +117,17 @@ def _load_document(package: WordPackage) -> ExtractedDocument:
 
 
 def _note_form(properties: Any) -> str | None:
-    """Return the notes' number format; `None` for the default, "" if numbers do not run through the document."""
+    """Return the number format of notes, `None` for the default, or "" if the numbering restarts in the document."""
     if (value(child(properties, "w:numRestart")) or "continuous") != "continuous":
         return ""
     return value(child(properties, "w:numFmt"))
 
 
 def _margins(package: WordPackage, main: str, story: Story, has_even: bool) -> tuple[list[Line], list[Line], int]:
-    """Return the lines in visible headers and footers without repetitions, and the number of all characters in them."""
+    """Return the lines in visible headers, the lines in visible footers, and the number of characters in both.
+
+    Repeated lines are left out from the lines, but counted.
+    """
     above: list[Line] = []
     below: list[Line] = []
     read: set[str] = set()
@@ -154,7 +157,7 @@ def _margins(package: WordPackage, main: str, story: Story, has_even: bool) -> t
 
 
 def joined_lines(lines: Iterable[Line], notes: Notes) -> tuple[str, tuple[Section, ...]]:
-    """Join the lines, put each note beside the sentence with the mark, and find where sections start."""
+    """Join lines to a text, with notes after their sentences. Also return the sections, which start at headings."""
     joined: list[str] = []
     sections: list[Section] = []
     position = 0

@@ -16,14 +16,14 @@ DIAGRAM = "http://schemas.openxmlformats.org/drawingml/2006/diagram"
 
 @dataclass
 class Drawn:
-    """Texts in order, and the numbers of pictures, charts and diagrams."""
+    """The texts in a drawing, in order, and the numbers of pictures, charts and diagrams."""
 
     texts: list[str] = field(default_factory=list)
     unread: Counter[str] = field(default_factory=Counter)
 
 
 def drawn_in(root: Any) -> Drawn:
-    """Read a drawing's shapes, except hidden shapes. In alternative content, only the first alternative counts."""
+    """Read a drawing's visible shapes. Where a drawing has several alternatives, only the first is read."""
     drawn = Drawn()
     _walk(root, drawn)
     return drawn

@@ -1,7 +1,8 @@
-"""Load mails (.eml, .msg): head lines, then the text. Attached files are named, and can be extracted.
+"""Load mails (.eml, .msg): header fields, then the text. Attached files are named, and can be extracted.
 
-A mail inside the mail becomes a separate page with its head. If a text has several forms, the plain form is read unless
-another form has much more text. Heads are cut before parsing, because Python's parsers are slow on long heads.
+A mail inside the mail becomes a separate page with its header fields. If the text exists in several forms, plain text
+is read, unless HTML has much more text. Header fields are cut before parsing, because Python's parsers are slow on long
+fields.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ BLANK_LINES = re.compile(r"\n{3,}")
 
 @dataclass
 class _Body:
-    """A mail's text, with headings by position, attached files and mails, and remarks about unread parts."""
+    """A mail's text, sections, attached files and mails, and warnings about unread parts."""
 
     parts: list[str] = field(default_factory=list)
     #: Characters so far, including the blank lines between parts.
@@ -302,7 +303,10 @@ def _enclosed_mails(part: Message) -> list[Message]:
 
 
 def _one_of(forms: Sequence[_Body]) -> _Body:
-    """Choose the first form with text, or a form with much more text. Files and mails in all forms are kept."""
+    """Choose between forms like plain text and HTML: the first with text, unless a later form has much more text.
+
+    The chosen form also gets the files and mails attached to other forms.
+    """
     best = next((form for form in forms if form.parts), forms[0] if forms else _Body())
     for form in forms:
         if form.letters > best.letters * MUCH_MORE:
@@ -380,7 +384,7 @@ def _without_pgp(text: str, body: _Body) -> str:
 
 
 def _join_flowed(text: str, *, is_joined: bool) -> Iterator[str]:
-    """Join lines broken by a program (RFC 3676): lines ending with a space, at the same depth of quotation."""
+    """Join lines which the mail program broke (RFC 3676): lines ending with a space, at the same quotation depth."""
     open_line, open_depth = "", -1
     for line in text.split("\n"):
         depth = len(line) - len(line.lstrip(">"))

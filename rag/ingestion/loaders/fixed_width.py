@@ -39,7 +39,7 @@ def with_tables(lines: Sequence[str]) -> list[str]:
 
 
 def tables_in(lines: Sequence[str]) -> Iterator[tuple[int, int, list[str]]]:
-    """Yield each table's first line, the line after its last, and its rows."""
+    """Yield each table: first line, end (exclusive), and rows."""
     widened = [_widen(line.rstrip().expandtabs()[: LONGEST_LINE + 1]) for line in lines[:MOST_LINES]]
     place = 0
     while place < len(widened):
@@ -58,7 +58,7 @@ def tables_in(lines: Sequence[str]) -> Iterator[tuple[int, int, list[str]]]:
 
 
 def _widen(line: str) -> str:
-    """Add a place after each wide East Asian letter, and replace bars, because bars will separate cells."""
+    """Add a filler after each wide East Asian letter: string positions become columns. Replace "|" by "/"."""
     line = line.replace("|", "/")
     if line.isascii():
         return line
@@ -70,7 +70,7 @@ def _is_row(line: str) -> bool:
 
 
 def _table(lines: Sequence[str], first: int, end: int) -> tuple[int, list[list[str]], int] | None:
-    """Return a table's first line, the cells, and the line after the end; `None` if the lines are no table."""
+    """Find a table in `lines[first:end]`. Return its first line, rows and end (exclusive), or `None`."""
     rows = [line for line in lines[first:end] if _is_row(line)]
     if len(rows) < FEWEST_ROWS or not _is_row(lines[first]):
         return None
@@ -89,7 +89,7 @@ def _table(lines: Sequence[str], first: int, end: int) -> tuple[int, list[list[s
 
 
 def _columns(rows: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the columns' first and (exclusive) last places. Between columns, all rows have blanks."""
+    """Return each column's start and (exclusive) end position. Between columns, every row has blanks."""
     width = max(map(len, rows))
     padded = [row.ljust(width) for row in rows]
     filled = [place for place in range(width) if any(row[place] != " " for row in padded)]
@@ -109,7 +109,7 @@ def _cells(row: str, columns: Sequence[tuple[int, int]]) -> list[str]:
 
 
 def _cells_below(line: str, columns: Sequence[tuple[int, int]]) -> list[str]:
-    """Return a line's cells if every cell fits a single column and some are amounts; else an empty list."""
+    """Return a line's cells if each cell is below a single column and some cells are amounts, else []."""
     cells = [""] * len(columns)
     for match in CELL.finditer(line):
         over = [place for place, (begin, end) in enumerate(columns) if match.start() < end and match.end() > begin]
@@ -120,7 +120,7 @@ def _cells_below(line: str, columns: Sequence[tuple[int, int]]) -> list[str]:
 
 
 def _is_table(grid: Sequence[Sequence[str]]) -> bool:
-    """Whether cells form a table with heads and amounts, rather than text columns, a form or a table of contents."""
+    """Whether the cells are a table with heads and amounts, rather than text columns, a form or a table of contents."""
     body = grid[1:]
     firsts = [row[0] for row in grid if row[0]]
     if sum(sum(map(bool, row)) > 1 for row in grid) < 0.8 * len(grid) or sum(map(bool, grid[0])) < len(grid[0]) - 1:

@@ -245,9 +245,9 @@ def _input(element: Any, walk: Walk) -> str:
 
 
 def _choice(element: Any, walk: Walk) -> str:
-    """Return the chosen options; for an open list all options with tick boxes.
+    """Return a `select` element's chosen options. A list box gives all visible options, each with a tick box.
 
-    Without a choice, the first option counts.
+    If nothing is chosen in a drop-down, the first option is chosen.
     """
     options = list(element.iter("option"))
     chosen = [option for option in options if option.get("selected") is not None]
@@ -356,7 +356,10 @@ def _inner(element: Any, walk: Walk, depth: int, *, keep_lines: bool = False) ->
 
 
 def _find_notes(tree: Any, walk: Walk, unused: Set[str] = frozenset()) -> None:
-    """Find the notes to which marks link. Short notes are kept for their sentence; notes in `unused` stay in place."""
+    """Store the short notes to which links refer, by id, to be moved into sentences.
+
+    Notes with an id in `unused` stay where they are.
+    """
     targets: dict[str, Any] = {}
     for element in tree.iter(etree.Element):
         for name in (element.get("id"), element.get("name") if element.tag == "a" else None):
@@ -397,7 +400,7 @@ NOTE_NAME = re.compile(r"footnote|endnote|noteref|_ftn|_edn|cite_note")
 
 
 def is_note(element: Any, rules: StyleRules) -> bool:
-    """Whether an element may be a note: few elements, all with visible text."""
+    """Whether an element may be a note: few child elements, and all text visible."""
     parts = list(islice(element.iter(etree.Element), MOST_IN_NOTE))
     if len(parts) == MOST_IN_NOTE or any(part.tag in NOT_IN_NOTES or part.tag in DROPPED for part in parts):
         return False
@@ -418,7 +421,7 @@ def _note_text(element: Any) -> Iterator[str]:
 
 
 def is_mark(link: Any) -> bool:
-    """Whether a link is a note's mark: raised, or with a telling attribute."""
+    """Whether a link is a note's mark: raised, or with a class, role or address which names notes."""
     if not (link.get("href") or "").startswith("#") or not NOTE_MARK.fullmatch(link.text_content().strip()):
         return False
     named = " ".join(link.get(name) or "" for name in ("class", "role", "epub:type", "href"))
@@ -428,7 +431,7 @@ def is_mark(link: Any) -> bool:
 
 
 def _note_at(element: Any, walk: Walk) -> str | None:
-    """Return the note's placeholder if the element is a note's mark, else `None`."""
+    """Return a placeholder for the note if the element is a note's mark, else `None`."""
     if element.tag not in ("a", "sup"):
         return None
     links = [element] if element.tag == "a" else element.findall("a")

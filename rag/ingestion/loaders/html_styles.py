@@ -74,7 +74,7 @@ PLAIN = Look()
 
 
 def look_of(style: str, place: int = 0) -> Look:
-    """Read a style. `place` is the position among all rules: for colours, the last rule wins."""
+    """Parse a CSS style. `place` numbers the rule in the document: for colours, the last rule wins."""
     if not style:
         return PLAIN
     colours = COLOUR.findall(style)
@@ -162,12 +162,12 @@ def is_struck(element: Any, rules: StyleRules) -> bool:
 
 
 def shift_of(element: Any, rules: StyleRules) -> str:
-    """Return "sup" or "sub" if styles raise or lower an element."""
+    """Return "sup" if CSS styles raise the element, "sub" if they lower it, else ""."""
     return rules.look_of(element).shift
 
 
 def is_white(colour: str) -> bool:
-    """Whether letters in this colour are invisible on white paper."""
+    """Whether text in this CSS colour is invisible on white paper."""
     colour = colour.strip().lower()
     if colour in ("white", "transparent", "snow", "ghostwhite"):
         return True

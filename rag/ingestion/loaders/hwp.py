@@ -180,9 +180,9 @@ INLINE_TEXT: dict[str, Callable[[Any], str]] = {
 
 
 def flattened(content: bytes) -> tuple[bytes, str, Counter[str]]:
-    """Return the file with plain paragraphs, all its text, and counts for the kinds in `UNREAD`.
+    """Return the .hwpx file with plain paragraphs only, all text in the file, and counts for the kinds in `UNREAD`.
 
-    Raises `FileDamaged`, and the errors of lxml and zipfile.
+    Raises `FileDamaged`, and the errors raised by lxml and zipfile.
     """
     package = OfficePackage(content)
     texts: list[str] = []

@@ -160,7 +160,7 @@ LONGEST_QUOTED = 200
 
 @dataclass
 class Marks:
-    """A text's notes by label, the notes' numbers in order of first reference, and the struck text."""
+    """Notes and struck text in a document: notes by label, and numbered by first reference."""
 
     texts: dict[str, str] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
@@ -172,7 +172,7 @@ class Marks:
         return small(str(self.numbers.setdefault(label, len(self.numbers) + 1)))
 
     def reference(self, match: re.Match[str]) -> str:
-        """Return a note's placeholder."""
+        """Return a placeholder for the note to which this match refers."""
         if match["inline"]:
             return self.notes.refer(self.number(f"{len(self.numbers)} inline"), match["inline"].strip())
         label = match["label"]
@@ -211,7 +211,7 @@ Block = tuple[list[str], bool]
 
 
 def _blocks(lines: list[str]) -> Iterator[Block]:
-    """Yield a text's blocks, and whether each is code. Blank lines, list items and table rows are separate blocks."""
+    """Yield blocks (lists of lines), each with a flag for code. Blank lines, list items and table rows are blocks."""
     block: list[str] = []
     fence = ""
     for line in lines:
@@ -237,7 +237,7 @@ def _blocks(lines: list[str]) -> Iterator[Block]:
 
 
 def _without_definitions(blocks: list[Block], marks: Marks) -> Iterator[Block]:
-    """Collect the short notes in `marks`, and yield the other blocks. Long notes stay, starting with their number."""
+    """Store short notes in `marks`, and yield all other blocks. Long notes stay in the text, after their number."""
     used = {
         match["label"] for block, is_code in blocks if not is_code for match in REFERENCE.finditer("\n".join(block))
         if match["label"] and not NOTE_DEFINITION.match(block[0])
@@ -277,7 +277,7 @@ def _without_definitions(blocks: list[Block], marks: Marks) -> Iterator[Block]:
 
 
 def _write_marks(text: str, marks: Marks) -> str:
-    """Write the marks in a block outside inline code."""
+    """Write notes, raised and lowered text, and struck text in a block. Inline code stays unchanged."""
     parts = list(_split_code(text))
     rewritten = "".join(part if is_code else _replace_marks(part, marks) for part, is_code in parts)
     if len(parts) > 1 or rewritten != text:

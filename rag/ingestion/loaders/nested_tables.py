@@ -19,7 +19,7 @@ FEWEST_ACROSS, FEWEST_UPRIGHT = 2, 2
 
 
 def nested_frames(horizontal: Sequence[Segment], vertical: Sequence[Segment]) -> list[Box]:
-    """Return the boxes of tables and tick boxes inside a table: their lines do not touch the outer table's lines."""
+    """Return the boxes around tables and tick boxes drawn inside a table, not touching the outer table's lines."""
     if len(vertical) < 2 * FEWEST_UPRIGHT + 1:
         return []
     across, upright = _merge(horizontal), _merge(vertical)
@@ -48,7 +48,7 @@ def _merge(segments: Iterable[Segment]) -> list[Segment]:
 
 
 def _group_touching(across: Sequence[Segment], upright: Sequence[Segment]) -> list[tuple[list[Segment], list[Segment]]]:
-    """Group lines which touch, directly or through other lines."""
+    """Group ruling lines which touch, directly or through other lines. Each group is (horizontal, vertical)."""
     groups: list[tuple[list[Segment], list[Segment]]] = [([line], []) for line in across]
     for line in upright:
         x, low, high = line

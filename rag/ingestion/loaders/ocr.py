@@ -115,7 +115,7 @@ def tesseract_program(settings: Settings) -> str | None:
 
 
 def has_rapidocr(settings: Settings) -> bool:
-    """Whether RapidOCR is installed and not switched off. Some systems have no files for it."""
+    """Whether RapidOCR is installed and switched on. For some systems RapidOCR does not exist."""
     return settings.recognition == "builtin" and importlib.util.find_spec("rapidocr") is not None
 
 
@@ -137,7 +137,10 @@ class TextRecognition:
         tesseract: str | None,
         rapidocr: Sandbox | None = None,
     ) -> None:
-        """`rapidocr` holds RapidOCR's processes, `tesseract` names the program; `None` if missing."""
+        """`provider` returns a cloud provider's recogniser, `tesseract` is the program's name, `rapidocr` the sandbox.
+
+        Each may be `None` if missing.
+        """
         self._sandbox = sandbox
         self._provider = provider
         self._tesseract = tesseract
@@ -145,15 +148,12 @@ class TextRecognition:
 
     @property
     def provider(self) -> TextRecogniser | None:
-        """Return the provider, if there is a key.
-
-        With `None`, a program on this machine reads the pages, if there is any.
-        """
+        """Return the provider's recogniser. Without a key `None`: then RapidOCR or Tesseract is used, if installed."""
         return self._provider()
 
     @property
     def engine(self) -> str | None:
-        """Return the engine's name; with `None`, the document stays in the state `needs_ocr`."""
+        """Return the engine's name, or `None` without an engine; documents then stay in the state `needs_ocr`."""
         provider = self.provider
         return provider.provider if provider else self._local_engine("")
 
@@ -231,7 +231,7 @@ class TextRecognition:
 
 
 def unread_reasons(pages: Sequence[Page]) -> Iterator[str]:
-    """Yield the pages' warnings about text which RapidOCR could not read."""
+    """Yield the warnings on these pages about text which RapidOCR could not read."""
     unreadable = _unreadable()
     return (warning for page in pages for warning in page.warnings if warning == unreadable)
 
@@ -247,9 +247,9 @@ def with_recognised(pages: Sequence[Page], read: Sequence[Page]) -> tuple[Page, 
 
 
 def moved_sections(sections: Sequence[Section], before: Sequence[Page], after: Sequence[Page]) -> tuple[Section, ...]:
-    """Return the sections with new positions, after some pages' text changed.
+    """Return the sections with new start positions, after the text on some pages changed.
 
-    On a page with new text, a section starts where the page has the section's title.
+    On a changed page, a section starts at the section's title.
     """
     old, new = page_starts(before), page_starts(after)
     places = {page.number: index for index, page in enumerate(before)}
@@ -311,10 +311,9 @@ def tesseract_languages(program: str, language: str) -> str:
 
 
 def recognised(page: Page, text: str, engine: str, marks: tuple[PageMark, ...] | None = None) -> Page:
-    """Return the page after recognition. A page with text and a large picture keeps the text and gets the picture's
-    text.
+    """Return the page with recognised text. If the page has text beside a large picture, the recognised text is added.
 
-    `marks` are the recognised lines and tables on the page, or `None` if their places are unknown.
+    `marks` are boxes around recognised lines and tables, or `None` if unknown.
     """
     text = normalise_characters(text).strip("\n ")
     name = engine_title(engine)
@@ -330,7 +329,7 @@ def recognised(page: Page, text: str, engine: str, marks: tuple[PageMark, ...] |
 
 
 def _marks(page: Page, recognised_marks: tuple[PageMark, ...] | None) -> tuple[PageMark, ...] | None:
-    """Return the marks for a page which keeps its text: the known marks, and recognised marks in place of pictures."""
+    """Return the marks for a page with added text. A picture is replaced by the marks recognised inside it."""
     if recognised_marks is None or page.marks is None:
         return page.marks if page.text.strip() else recognised_marks
     pictures = [mark for mark in page.marks if mark.kind == "picture"]
@@ -345,9 +344,9 @@ def _is_within(mark: PageMark, picture: PageMark) -> bool:
 
 
 def _news(page_text: str, text: str) -> str:
-    """Return the recognised lines whose words are mostly missing in the page's text.
+    """Return the recognised lines which the page's text does not contain yet.
 
-    A table with a new row is returned whole, with the heads.
+    A table with a new row is returned whole, including its heads.
     """
     words = WORD.findall(page_text.casefold())
     runs = {tuple(words[place : place + size]) for size in (1, 2, RUN) for place in range(len(words) - size + 1)}
@@ -366,7 +365,7 @@ def _news(page_text: str, text: str) -> str:
 
 
 def _remove_frame(line: str) -> str:
-    """Remove recognised ruling lines at both ends, but keep a table row's empty first cell."""
+    """Remove "|" recognised from ruling lines at both ends, but keep a table row's empty first cell."""
     bare = FRAME.sub("", line)
     return line.rstrip() if CELL_EDGE in bare else bare
 
@@ -413,9 +412,9 @@ class TesseractLine:
 
 
 def text_of(output: str, scale: float) -> tuple[str, tuple[PageMark, ...]]:
-    """Convert Tesseract's output to text and marks. `scale` is in pixels per point.
+    """Convert Tesseract's TSV output to text and marks. `scale` is in pixels per point.
 
-    Output without Tesseract's table format is already text.
+    Any other output is already text, and is returned without marks.
     """
     if not output.startswith(FIRST_COLUMN):
         return output, ()
@@ -448,7 +447,7 @@ def _mark(kind: str, box: Box, width: float, height: float) -> dict[str, Any]:
 
 
 def _lines(output: str, scale: float) -> tuple[list[TesseractLine], tuple[float, float]]:
-    """Return the lines in Tesseract's order, each word as high as the line, and the page size."""
+    """Parse Tesseract's TSV output to lines, and also return the page size. Boxes and sizes are in points."""
     size = 1.0, 1.0
     by_line: dict[tuple[str, str, str], list[Word]] = {}
     for row in csv.DictReader(output.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE):

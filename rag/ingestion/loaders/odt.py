@@ -74,7 +74,7 @@ DEEPEST = 10
 
 @dataclass(frozen=True)
 class Look:
-    """The properties in a style which matter for reading. With `None`, the parent style decides."""
+    """The properties in a style which matter for reading. A property which is `None` is inherited from the parent."""
 
     parent: str = ""
     is_struck: bool | None = None
@@ -86,7 +86,10 @@ class Look:
 
 @dataclass(frozen=True)
 class ListLevel:
-    """A list level: the number format ("" for bullets), the text around, and how many levels a number shows."""
+    """A list level: number format ("" for bullets), text before and after the number, and first number.
+
+    `levels` is how many levels a number shows: 2 for "3.1".
+    """
 
     form: str
     before: str = ""
@@ -161,7 +164,9 @@ class _Walk:
             self.lists[name] = {_integer(level.get(f"{TEXT}level"), 1): _list_level(level) for level in style}
 
     def warnings(self, there: str, text: str) -> Iterator[str]:
-        """Yield warnings about omitted and unread content. `there` is all text in the body."""
+        """Yield warnings about omitted and unread content. `there` is all text in the body, `text` the text on the
+        page.
+        """
         if hidden := sum(map(len, self.hidden)):
             yield HIDDEN_TEXT.format(characters=hidden)
         if struck := " ".join(" ".join(self.struck).split()):
@@ -241,7 +246,7 @@ class _Walk:
                     yield from self.blocks([part], style, depth)
 
     def _number(self, style: str, depth: int, start: int = 0) -> str:
-        """Count an item and return its number or bullet, as shown before the text."""
+        """Count a list item, and return the number or bullet in front of the text."""
         levels = self.lists.get(style, {})
         level = levels.get(depth)
         counts = self._counts.setdefault(style, Counter())

@@ -40,7 +40,7 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True)
 class Relation:
-    """A link from a part to another. `kind` is the last word in the type, for example "footnotes"."""
+    """A link between two parts. `kind` is the last word in the relationship type, for example "footnotes"."""
 
     kind: str
     target: str
@@ -59,7 +59,7 @@ class OfficePackage:
         self.unpacked_bytes = sum(entry.file_size for entry in self._zip.infolist())
 
     def main(self) -> str:
-        """Return the name of the part with the text. Raises `FileDamaged` if there is no such part."""
+        """Return the name of the part with the main text. Raises `FileDamaged` if there is no such part."""
         named = (relation.target for relation in self.relations("").values() if relation.kind == "officeDocument")
         for name in (*named, self.MAIN):
             if name.lower() in self._names:
@@ -101,7 +101,7 @@ class OfficePackage:
         return root
 
     def elements(self, name: str, tags: tuple[str, ...]) -> Iterator[Any]:
-        """Yield a part's elements with these names. Each is emptied before the next is read, to save memory."""
+        """Yield the elements with these names in a part. An element is emptied after use, to save memory."""
         content = self.bytes_of(name)
         if content is None:
             return

@@ -25,7 +25,7 @@ UNITS = {"cm": 1.0, "mm": 0.1, "in": 2.54, "pt": 2.54 / 72, "pc": 2.54 / 6, "px"
 
 
 class OpenDocument(OfficePackage):
-    """An OpenDocument package with its XML parts."""
+    """A package in OpenDocument format, with access to the XML parts."""
 
     MAIN: ClassVar[str] = "content.xml"
 
@@ -77,7 +77,7 @@ def is_struck(properties: Any) -> bool:
 
 
 def place_of(properties: Any) -> str | None:
-    """Return "super" or "sub" if text properties raise or lower text, "" for the line, `None` if unset."""
+    """Return the text's position: "super", "sub", "" for the baseline, or `None` if the properties do not say."""
     shift = (properties.get(f"{STYLE}text-position") or "").split(" ")[0]
     if shift in ("", "0", "0%"):
         return "" if shift else None

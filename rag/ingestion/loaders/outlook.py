@@ -86,8 +86,8 @@ def mail_of(content: bytes, *, with_files: bool = False) -> OutlookMail:
 class _File:
     """An open compound file.
 
-    In a hostile file, streams may share bytes and unpack to very much. Here all reads together are limited to the
-    file's size.
+    In a hostile file, streams may share bytes: reading everything could fill the memory. All reads together are
+    therefore limited to the file's size.
     """
 
     def __init__(self, content: bytes, *, with_files: bool) -> None:
@@ -162,7 +162,7 @@ class _Storage:
         return kind, b"", self._stated_length(number, kind)
 
     def _stated_length(self, number: int, kind: int) -> int:
-        """Return the length which the list of properties states for a text or bytes; 0 if unknown."""
+        """Return a property's length in bytes as listed in the message; 0 if unknown."""
         listed, stated = self._values.get(number, (0, 0))
         return max((stated & 0xFFFFFFFF) - ENDS[kind], 0) if listed == kind and kind in ENDS else 0
 
@@ -228,7 +228,7 @@ def _mail(message: _Storage, depth: int) -> OutlookMail:
 
 
 def _heads(message: _Storage) -> dict[str, str]:
-    """Return the fields in the stored mail head, with missing fields taken from the message's properties."""
+    """Return the mail's header fields. Fields missing in the stored header are taken from the message's properties."""
     kind, content, _ = message.stream(HEADS)
     if kind == WIDE:
         content = content.decode("utf-16-le", "replace").encode()
@@ -299,7 +299,7 @@ def _forms(message: _Storage, notes: list[str]) -> Iterator[Message]:
 
 
 def _signed_mail(attachment: _Storage) -> Message:
-    """Parse a signed message's attachment, which contains the whole mail and the signature."""
+    """Parse the whole signed mail from a signed message's attachment."""
     _, content, _ = attachment.stream(ATTACHED)
     return parsed_mail(content)
 

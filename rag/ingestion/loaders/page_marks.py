@@ -1,4 +1,4 @@
-"""Convert boxes in points to shares of the page's picture, also for cropped and turned pages."""
+"""Convert boxes from points to shares (0 to 1) of the page as shown, also for cropped and rotated pages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ WIDEST_GAP = 2.0
 
 
 def parts_of_page(page: Any) -> Callable[[Box], Box | None]:
-    """Return a function which converts a box to left, top, right, bottom; `None` for boxes outside the page."""
+    """Return a function which converts a box in points to shares of the page: left, top, right, bottom.
+
+    The function returns `None` for a box outside the page.
+    """
     left, bottom, right, top = page.get_bbox()
     rotation = page.get_rotation() % 360
     width, height = max(right - left, 1.0), max(top - bottom, 1.0)

@@ -48,7 +48,7 @@ BROKEN = re.compile(r"(?<=[^\W\d_]{2})-\n(?=[a-zß-öø-ÿ])")
 
 @dataclass(frozen=True)
 class Word:
-    """One or several consecutive words, and their box in points: left, bottom, right, top."""
+    """One or several consecutive words, and the surrounding box in points: left, bottom, right, top."""
 
     text: str
     box: Box
@@ -72,7 +72,7 @@ class RulingLines:
 
 @dataclass(frozen=True)
 class PageTable:
-    """A table on a page: the box, the columns' left edges, and the rows, with a cell for each column."""
+    """A table on a page: the box, each column's left edge, and rows with a cell for each column."""
 
     box: Box
     lefts: tuple[float, ...]
@@ -107,7 +107,7 @@ class PageTable:
         return bisect_right(self.lefts, (-right if self.is_mirrored else left) + 2)
 
     def goes_on_from(self, before: PageTable) -> bool:
-        """Whether the table continues `before`, the last table on the previous page."""
+        """Whether this table continues `before`, which is the last table on the previous page."""
         return (
             before.is_last
             and self.is_first
@@ -117,7 +117,7 @@ class PageTable:
         )
 
     def with_heads_of(self, before: PageTable) -> PageTable:
-        """Return the table, continued from the previous page, with the heads from `before`."""
+        """Return this table as a continuation from the previous page, with heads from `before`."""
         heads = before.rows[: before.head_rows]
         has_heads = not heads or self.rows[: len(heads)] == heads
         above, body = self.rows[: len(heads) * has_heads], self.rows[len(heads) * has_heads :]
@@ -138,9 +138,9 @@ class PageTable:
 def tables_among(
     words: Sequence[Word], rules: RulingLines, *, row_gap: float = ROW_GAP, column_gap: float = COLUMN_GAP
 ) -> list[PageTable]:
-    """Find a page's tables, from top to bottom.
+    """Find the tables on a page, from top to bottom.
 
-    `row_gap` is the largest gap between rows, and `column_gap` the smallest gap between columns, in letter heights.
+    `row_gap` is the largest gap between rows, `column_gap` the smallest gap between columns; both in letter heights.
     """
     if not words or len(words) > MOST_WORDS:
         return []
@@ -161,7 +161,7 @@ def _are_from_the_right(words: Sequence[Word]) -> bool:
 
 
 def _direction(text: str) -> str:
-    """Return "R" for letters written from right to left, "L" for other letters, "" for figures and signs."""
+    """Return the first letter's direction: "R" from right to left, "L" from left to right, "" without letters."""
     letter = next(filter(str.isalpha, text), "")
     return ("R" if bidirectional(letter) in ("R", "AL") else "L") if letter else ""
 
@@ -204,7 +204,7 @@ def _tables_among(
 def _nested_table(
     frame: Box, words: Sequence[Word], rules: RulingLines, *, is_mirrored: bool
 ) -> tuple[Word, list[Word]] | None:
-    """Return a table inside a cell as a single word, and the words which it replaces; `None` if there is no table."""
+    """Return a table inside a cell as a single `Word`, and the words it replaces; `None` if there is no table."""
     left, bottom, right, top = frame
     inner_words = [
         word for word in words if left <= word.box[0] and word.box[2] <= right and bottom <= word.middle <= top
@@ -236,7 +236,6 @@ def _outside(frame: Box, rules: RulingLines) -> RulingLines:
 
 
 def _few_words(lines: Sequence[Sequence[Word]]) -> bool:
-    """Whether there are so few lines at a page's edge that they may be running heads and page numbers."""
     return len(lines) <= 2
 
 
@@ -258,7 +257,7 @@ def text_lines(words: Sequence[Word]) -> list[list[Word]]:
 
 
 def _parts(row: Sequence[Word], rules: RulingLines, column_gap: float, *, is_mirrored: bool) -> list[Word]:
-    """Divide a line into parts, at wide gaps and ruling lines."""
+    """Divide a line into cells, at wide gaps and at vertical ruling lines."""
     low, high = min(word.box[1] for word in row), max(word.box[3] for word in row)
     verticals = [rule for rule in rules.vertical if rule[1] <= high and rule[2] >= low]
     parts: list[Word] = []
@@ -284,7 +283,7 @@ def _parts(row: Sequence[Word], rules: RulingLines, column_gap: float, *, is_mir
 
 
 def _join_words(texts: Sequence[str], *, is_mirrored: bool) -> str:
-    """Join words and the blanks between them. In a mirrored table, Latin words and figures are put back in order."""
+    """Join words with blanks. In a mirrored table, Latin words and numbers are put back in order."""
     if not is_mirrored or len(texts) == 1:
         return "".join(texts)
     ordered: list[str] = []
@@ -304,9 +303,9 @@ def _join_words(texts: Sequence[str], *, is_mirrored: bool) -> str:
 
 
 def _without_justified(lines: list[list[Word]]) -> list[list[Word]]:
-    """Join the parts in justified lines.
+    """Join the words in justified lines, where equal gaps only look like columns.
 
-    Such lines have equal gaps, and no line nearby has parts at the same places.
+    A line counts as justified if all gaps are equal and no nearby line has words at the same horizontal positions.
     """
     joined = list(lines)
     for place, line in enumerate(lines):
@@ -323,7 +322,7 @@ def _without_justified(lines: list[list[Word]]) -> list[list[Word]]:
 
 
 def _in_columns(line: Sequence[Word], other: Sequence[Word]) -> bool:
-    """Whether most inner parts in a line are aligned with parts in the other line, at the left, right or middle."""
+    """Whether most inner words in a line are aligned with words in the other line: left, right or centred."""
     aligned = [0, 0, 0]
     for part in line[1:-1]:
         for way, place in enumerate(_places(part)):
@@ -336,7 +335,7 @@ def _places(part: Word) -> tuple[float, float, float]:
 
 
 def _regions(lines: Sequence[Sequence[Word]], rules: RulingLines, row_gap: float) -> Iterator[tuple[int, int]]:
-    """Yield the ranges which may be tables: lines with several parts, and lines which continue them."""
+    """Yield the line ranges which may be tables. A range has lines with several cells and their continuation lines."""
     index = 0
     while index < len(lines):
         if len(lines[index]) < 2 and not _is_ruled_in(lines[index], rules):
@@ -375,7 +374,7 @@ def _is_ruled_in(line: Sequence[Word], rules: RulingLines) -> bool:
 
 
 def _is_inner(line: Sequence[Word], region: Sequence[Sequence[Word]]) -> bool:
-    """Whether a line's only part starts in or after the second column, and therefore continues the row above."""
+    """Whether a line with a single cell starts at or after the second column, and therefore continues the row above."""
     rows = [row for row in region if len(row) > 1]
     first_right = max((row[0].box[2] for row in rows), default=0.0)
     left = min((row[1].box[0] for row in rows), default=0.0)
@@ -484,7 +483,7 @@ def _part_words(vertical: Sequence[tuple[float, float, float]], lines: Sequence[
 
 
 def _cluster(places: Sequence[float]) -> list[float]:
-    """Sort places and join neighbours."""
+    """Sort positions, and keep the first among close positions."""
     clustered: list[float] = []
     for place in sorted(places):
         if not clustered or place - clustered[-1] > SAME_LINE:
@@ -493,7 +492,7 @@ def _cluster(places: Sequence[float]) -> list[float]:
 
 
 def _columns(lines: Sequence[Sequence[Word]]) -> list[tuple[float, float]]:
-    """Return the columns, separated by the gaps which run through all rows with the most parts."""
+    """Return the columns' left and right edges. They are found in the lines which have the usual cell count."""
     counts = Counter(len(line) for line in lines if len(line) > 1)
     if not counts:
         return []
@@ -510,7 +509,7 @@ def _columns(lines: Sequence[Sequence[Word]]) -> list[tuple[float, float]]:
 
 
 def _columns_below(heads: Sequence[Word], lines: Sequence[Sequence[Word]]) -> list[tuple[float, float]]:
-    """Return a column for each head, widened by the cells below, for tables without a complete row."""
+    """Return a column for each head, widened by the cells below; used if no row is complete."""
     columns = [(head.box[0], head.box[2]) for head in heads]
     for part in (part for line in lines for part in line):
         over = [place for place, (left, right) in enumerate(columns) if part.box[0] < right and part.box[2] > left]
@@ -523,7 +522,7 @@ def _columns_below(heads: Sequence[Word], lines: Sequence[Sequence[Word]]) -> li
 def _bands(
     lines: Sequence[Sequence[Word]], horizontals: Sequence[float], columns: int, has_grid: bool
 ) -> list[list[Sequence[Word]]]:
-    """Group lines into rows: by ruling lines if there are enough, else each line with the lines continuing it."""
+    """Group lines into rows: between ruling lines if there are enough, else by the gaps between lines."""
     if has_grid or (len(horizontals) >= 4 and len(horizontals) >= len(lines) / 3):
         by_band: dict[int, list[Sequence[Word]]] = {}
         for line in lines:
@@ -553,9 +552,9 @@ def _bands(
 
 
 def _gap_within_rows(lines: Sequence[Sequence[Word]], columns: int) -> float:
-    """Return the gap below which two lines belong to the same row; 0 if all gaps are similar.
+    """Return the gap below which two lines belong to the same row; 0 if each line is a row.
 
-    Also 0 if a line close below another line fills every cell: then the lines are rows, arranged in groups.
+    Each line is a row if all gaps are similar, or if a line shortly below another line fills every column.
     """
     height = median(line[0].height for line in lines)
     gaps = sorted(above[0].middle - line[0].middle for above, line in pairwise(lines))
@@ -570,7 +569,7 @@ def _gap_within_rows(lines: Sequence[Sequence[Word]], columns: int) -> float:
 
 
 def _rows_in(band: list[Sequence[Word]], columns: int, fewest: int) -> list[list[Sequence[Word]]]:
-    """Divide the lines between two ruling lines into rows, if several lines have a new cell in every column."""
+    """Divide the lines between two ruling lines into rows, if enough lines start a new cell in every column."""
     full = [line for line in band if len(line) == columns]
     if len(full) < fewest or any(not BEGINNING.match(part.text) for line in full for part in line):
         return [band]
@@ -619,7 +618,7 @@ def _spans(
     vertical: Sequence[tuple[float, float, float]],
     horizontal: Sequence[tuple[float, float, float]],
 ) -> dict[tuple[int, int], list[tuple[int, int]]]:
-    """Group the grid cells which no line separates, by row and column."""
+    """Group grid cells (row, column) which are not separated by a line. Each cell is mapped to its group."""
     middles = [median(line[0].middle for line in band) for band in bands]
     groups = {(row, column): [(row, column)] for row in range(len(bands)) for column in range(len(columns))}
 
@@ -656,10 +655,10 @@ def _text(words: Sequence[Word]) -> str:
 
 
 def _repeat_heads(grid: list[list[str]], cells: Sequence[Sequence[Sequence[Word]]]) -> None:
-    """Repeat a head over the columns to the right which have a second head below but no first head.
+    """Repeat a head in the columns on the right, if these have a second head row but no first head.
 
-    Only heads which start at the same place as the second head are repeated: a centred head does not show how many
-    columns it spans.
+    Only a head which starts at the same position as the head below is repeated: a centred head does not show how many
+    columns it covers.
     """
     if len(grid) < FEWEST_ROWS or len(grid[0]) < 3 or (grid[0][0] and grid[1][0]):
         return
@@ -676,7 +675,7 @@ def _repeat_heads(grid: list[list[str]], cells: Sequence[Sequence[Sequence[Word]
 
 
 def _repeat_names(grid: list[list[str]]) -> None:
-    """Repeat a name for a group of rows in each row, if all groups have the same size and layout."""
+    """Repeat a row group's name in each row. All groups must have equally many rows."""
     body = grid[max(1, guessed_head_rows(grid)) :]
     places = [place for place, row in enumerate(body) if row[0]]
     if len(places) < 2 or len(body[0]) < 3 or not all(row[1] for row in body):
@@ -690,10 +689,7 @@ def _repeat_names(grid: list[list[str]]) -> None:
 
 
 def _has_centred_cells(grid: Sequence[Sequence[str]]) -> bool:
-    """Whether cells start above their row's name.
-
-    Rows cannot be separated then: names are centred beside several lines.
-    """
+    """Whether the cells start above the row's name: then names are centred, and rows cannot be separated."""
     return (
         len(grid) > 2 and all(grid[0]) and len(set(grid[0])) == len(grid[0])
         and not grid[1][0] and bool(grid[2][0]) and not all(grid[1][1:])
@@ -708,7 +704,7 @@ def _is_one_cell(row: Sequence[Sequence[Word]]) -> bool:
 def _rows_with_spans(
     grid: Sequence[Sequence[str]], cells: Sequence[Sequence[Sequence[Word]]]
 ) -> Iterator[tuple[str | None, ...]]:
-    """Yield the rows, with `None` where a cell continues the cell on the left.
+    """Yield the rows. `None` is a cell which continues the cell on its left.
 
     A cell over several rows is repeated in each row; a long text only appears in the first.
     """

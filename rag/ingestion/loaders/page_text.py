@@ -1,6 +1,6 @@
 """Clean the text on PDF pages: characters, repeated lines, hyphens, blank space.
 
-Which lines repeat is only known after the last page. Until then, `RawPages` keeps the pages compressed.
+Whether a line is repeated is only known after the last page. Until then, `RawPages` keeps the pages compressed.
 """
 
 from __future__ import annotations
@@ -70,12 +70,14 @@ CJK = frozenset({"CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "KATAKANA-
 
 
 def shortened(text: str, longest: int = 120) -> str:
-    """Return a text's beginning, for a warning."""
+    """Return a text's beginning, for use in a warning."""
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def attachment_remarks(names: Sequence[str], separate_files: Set[str]) -> list[str]:
-    """Return remarks on attached files: unread files, and files which became separate documents (`separate_files`)."""
+    """Return remarks about attached files: files left unread, and files stored as separate documents
+    (`separate_files`).
+    """
     unread = [name for name in names if name not in separate_files]
     documents = [name for name in names if name in separate_files]
     return [
@@ -91,15 +93,15 @@ def _list_names(names: Sequence[str]) -> str:
 
 
 def letters_in(text: str) -> str:
-    """Return only a text's letters and figures, normalised, to compare two readings."""
+    """Return only the letters and digits in a text, normalised, to compare two extractions."""
     return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text)))
 
 
 def unreadable_reason(text: str) -> str:
-    """Return why a text probably differs from the visible page, or "" if it seems right.
+    """Return why a text probably differs from the visible page, or "" if the text seems right.
 
-    Traces of wrong encodings are: undefined characters, Latin symbols instead of letters, words with scripts which
-    never mix, accents without a letter.
+    Signs of a wrong encoding are undefined characters, Latin symbols in place of letters, words which mix scripts, and
+    accents without a letter.
     """
     unusual = UNUSUAL.findall(text)
     if not unusual:
@@ -131,7 +133,7 @@ def _stray_accents(text: str) -> int:
 
 
 def _mixed_words(text: str) -> float:
-    """Return the share of words mixing several scripts, among words with unusual letters."""
+    """Among the words with unusual letters, return the share which mix several scripts: 0 to 1."""
     looked_at = mixed = 0
     for word in text.split()[:2000]:
         if not UNUSUAL.search(word):
@@ -146,10 +148,10 @@ def _mixed_words(text: str) -> float:
 
 
 class RepeatedLines:
-    """Finds running heads, feet and page numbers: lines at the edge of many pages. Pages are added in order.
+    """Finds running headers, footers and page numbers: lines at the top or bottom of many pages.
 
-    A line is dropped if at least half the pages have it at an edge, either unchanged or with a single number which
-    counts up like the pages. A page with nothing else keeps these lines.
+    Pages are added in order. A line is dropped if at least half the pages have it at the top or bottom, either
+    unchanged or with a single number which grows with the page number. A page without any other lines keeps them.
     """
 
     def __init__(self) -> None:
@@ -195,16 +197,16 @@ def _is_row(lines: Sequence[str], position: int) -> bool:
 
 
 def _edges(lines: Sequence[str]) -> list[int]:
-    """Return the positions of the first and last lines on a page, ignoring blank lines."""
+    """Return the indexes of the first and last lines on a page which are not blank."""
     filled = [index for index, line in enumerate(lines) if line]
     return list(dict.fromkeys((*filled[:EDGE_LINES], *filled[-EDGE_LINES:])))
 
 
 def _shapes(line: str, page: int) -> list[str]:
-    """Return forms of a line which are equal on all pages if the line repeats.
+    """Return the keys by which a line is recognised on other pages.
 
-    They are the line unchanged, and the line with each number in turn replaced by the difference to the page number.
-    Only a single number is replaced: a line in which two numbers grow with the page is content.
+    The keys are the line in lower case, and variants in which a single number is replaced by its difference to the page
+    number. Two numbers are never replaced together: a line in which two numbers grow with the page is content.
     """
     folded = line.casefold()
     shapes = [] if _is_number(line) else [folded]
@@ -253,7 +255,7 @@ class Style:
 
 @dataclass(frozen=True)
 class StyledPage:
-    """A page's final text, and the style for each line's text."""
+    """A page's final text, and a style for each line, by the line's text."""
 
     number: int
     text: str
@@ -307,7 +309,7 @@ class RawPages:
 
     @property
     def body_size(self) -> float:
-        """Return the size in points used for most characters; 0 if sizes are unknown."""
+        """Return the font size, in points, of most characters; 0 if sizes are unknown."""
         return self._sizes.most_common(1)[0][0] if self._sizes else 0.0
 
     def finished(
@@ -316,10 +318,9 @@ class RawPages:
         first_warnings: Sequence[str],
         headings: Callable[[StyledPage], Sequence[Sequence[str]]],
     ) -> Iterator[tuple[Page, StyledPage]]:
-        """Yield the clean pages, with labels and marks, and the styles. The first page also gets the warnings in
-        `first_warnings`.
+        """Yield the clean pages, with labels and marks, and the styles. The first page also gets `first_warnings`.
 
-        `headings` finds the headings on a page, each a list of lines.
+        `headings` finds the headings on a page; each heading is a list of lines.
         """
         compounds = frozenset(self._compounds)
         for number, packed in enumerate(self._packed, 1):

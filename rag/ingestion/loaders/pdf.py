@@ -284,7 +284,7 @@ class OpenPdf:
             return None
 
     def _annotations(self, page: pypdfium2.PdfPage, number: int) -> Annotations:
-        """Read a page's annotations with pypdf, unless a quick check by pdfium finds only links and comment windows."""
+        """Read a page's annotations with pypdf, if a quick check with pdfium finds any except links and comments."""
         if self.reader is None or not _has_annotations(page):
             return Annotations()
         try:
@@ -295,7 +295,7 @@ class OpenPdf:
         return annotations
 
     def attachments(self) -> list[str]:
-        """Return the names of attached files, including files attached to the pages read until now."""
+        """Return the names for files attached to the document, and to the pages read so far."""
         names: list[str] = []
         with suppress(Exception, RecursionError):  # keep names read before the damage
             if self.reader is not None:
@@ -303,7 +303,7 @@ class OpenPdf:
         return [*names, *(name for name in self._attached if name not in names)]
 
     def is_xfa(self) -> bool:
-        """Whether the file is a form in XFA, which few programs show, rather than with fields in the PDF."""
+        """Whether the file is an XFA form, which few programs can show, rather than a form with ordinary PDF fields."""
         with suppress(Exception, RecursionError):
             root: Any = self.reader.root_object if self.reader is not None else {}
             form = root.get("/AcroForm", {}).get_object()
@@ -371,7 +371,7 @@ class OpenPdf:
 
 
 def _has_annotations(page: pypdfium2.PdfPage) -> bool:
-    """Whether a page has annotations other than links and comment windows."""
+    """Whether a page has annotations other than links and pop-up comments."""
     for index in range(min(pdfium.FPDFPage_GetAnnotCount(page), MOST_ANNOTATIONS)):
         annotation = pdfium.FPDFPage_GetAnnot(page, index)
         if annotation:
@@ -392,7 +392,7 @@ def _render(page: pypdfium2.PdfPage, *, scale: float = 1) -> Any:
 
 
 def _with_print(page: pypdfium2.PdfPage, places: Sequence[Box]) -> list[Box]:
-    """Return the places of pictures which probably contain text."""
+    """Return the boxes of pictures which probably contain text."""
     if page.get_rotation() % 360 or (drawn := _render(page, scale=PRINT_SCALE)) is None:
         return []
     x, _, _, y = page.get_bbox()

@@ -67,7 +67,7 @@ class Addition:
 
     @property
     def lettered(self) -> Box:
-        """The box around the first line, estimated for high boxes."""
+        """Return the box around the first text line, in points; estimated for high boxes."""
         left, bottom, right, top = self.box
         if top - bottom > 3 * TEXT_HEIGHT:
             return left, top - TEXT_HEIGHT - 2, right, top - 2
@@ -114,7 +114,7 @@ def annotations_of(page: pypdf.PageObject) -> Annotations:
 
 
 def pinned_files(page: pypdf.PageObject) -> Iterator[tuple[str, bytes]]:
-    """Yield the files pinned to a page, without damaged files."""
+    """Yield the name and content for each file attached to a page, skipping damaged files."""
     entries = page.get("/Annots")
     for entry in list(entries.get_object() or ())[:MOST_ANNOTATIONS] if entries is not None else []:
         with suppress(Exception, RecursionError):
@@ -170,7 +170,7 @@ def _quads(annotation: DictionaryObject) -> Iterator[Box]:
 
 
 def _inherited_value(annotation: DictionaryObject, key: str) -> Any:
-    """Return an entry from a field or from the nearest parent field with that entry."""
+    """Return a field's entry, else the entry inherited from the nearest parent field which has it."""
     holder: Any = annotation
     for _ in range(DEEPEST):
         if not isinstance(holder, DictionaryObject):
@@ -183,7 +183,7 @@ def _inherited_value(annotation: DictionaryObject, key: str) -> Any:
 
 
 def _value(page: pypdf.PageObject, annotation: DictionaryObject) -> tuple[str, bool]:
-    """Return a field's visible value, and whether the field is a tick box."""
+    """Return a form field's visible value, and whether the field is a tick box."""
     kind, flags = _inherited_value(annotation, "/FT"), int(_inherited_value(annotation, "/Ff") or 0)
     if kind == "/Btn":
         if flags & PUSH_BUTTON:
@@ -200,7 +200,7 @@ def _value(page: pypdf.PageObject, annotation: DictionaryObject) -> tuple[str, b
 
 
 def _choice(annotation: DictionaryObject, value: Any, *, is_open: bool) -> str:
-    """Return the chosen lines; for an open list all lines in view and all chosen lines, each with a tick box."""
+    """Return the chosen options. An open list box gives all visible and all chosen options, each with a tick box."""
     options = _options(annotation)
     chosen = [text for text in map(_text, value if isinstance(value, ArrayObject) else [value]) if text]
     places = [place for place, option in enumerate(options) if option[0] in chosen or option[1] in chosen]
@@ -220,7 +220,7 @@ def _choice(annotation: DictionaryObject, value: Any, *, is_open: bool) -> str:
 
 
 def _lines_in(annotation: DictionaryObject) -> int:
-    """Return the number of lines shown by an open list."""
+    """Return how many lines a list box shows, estimated from its height and font size."""
     size = FONT_SIZE.search(_text(_inherited_value(annotation, "/DA")))
     box = _box(annotation)
     high = (float(size[1]) if size else 0.0) or TEXT_HEIGHT
@@ -238,7 +238,7 @@ def _is_ticked(annotation: DictionaryObject) -> bool:
 
 
 def _options(annotation: DictionaryObject) -> list[tuple[str, str]]:
-    """Return the lines in a list of choices: the stored value and the shown text."""
+    """Return the options in a choice field: (stored value, shown text)."""
     options = []
     for entry in list(_inherited_value(annotation, "/Opt") or ())[:MOST_OPTIONS]:
         option = entry.get_object()
@@ -297,7 +297,7 @@ def _file_name(specification: Any) -> str:
 
 @dataclass(frozen=True)
 class PlacedAddition:
-    """An addition with the place in the text: before or after the letter at `index`."""
+    """An addition, and where to insert it: before or after the letter `index` in the page's text, or -1 for below."""
 
     addition: Addition
     index: int
@@ -305,7 +305,7 @@ class PlacedAddition:
     is_line: bool = False
 
     def word(self) -> PlacedWord:
-        """Return the addition as a word for a table cell. It has no letters in the page's text."""
+        """Return the addition as a word, for a table cell. The word's range of letters in the page's text is empty."""
         left, bottom, right, top = self.addition.lettered
         words = " ".join(self.addition.text.split())
         return PlacedWord(Word(words, (left, bottom, min(right, left + 6.0 * len(words)), top)), self.index, self.index)
@@ -314,9 +314,9 @@ class PlacedAddition:
 def place_additions(
     additions: Sequence[Addition], words: Sequence[PlacedWord], page_box: Box, *, is_turned: bool
 ) -> list[PlacedAddition]:
-    """Find where additions belong among a page's words; additions off the page are dropped.
+    """Choose where to insert additions among a page's words. Additions outside the page are dropped.
 
-    On a turned page, or a page without words, they become lines below the text.
+    On a rotated page, and on a page without words, additions become lines below the text.
     """
     left, bottom, right, top = page_box
     on_page = [
@@ -381,7 +381,7 @@ def _below(addition: Addition, words: Sequence[PlacedWord]) -> PlacedAddition:
 
 
 def put_additions(characters: list[str], text: str, placed: Sequence[PlacedAddition]) -> list[str]:
-    """Insert additions into a page's letters. Return the additions without a place, to be written below the text."""
+    """Insert additions into a page's letters. Return the texts to write below, for additions without an index."""
     below: list[str] = []
     for item in placed:
         added, index = item.addition.text, item.index

@@ -1,7 +1,7 @@
-"""Find columns of running text which are drawn line by line across the page, and put them in reading order.
+"""Find running-text columns whose lines are drawn across the page, and put the columns in reading order.
 
-Columns are many lines with a gap at the same place, with wrapped text on both sides. Tables, forms, and lists with a
-column of names are excluded.
+Columns are recognised by many lines with a gap at the same horizontal position, and wrapped text on both sides. Tables,
+forms, and lists with a column of names are excluded.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ Span = tuple[int, int, bool]
 
 
 class Drawing(Protocol):
-    """Tells how words are drawn."""
+    """Answers questions about how words are drawn."""
 
     def cut(self, placed: PlacedWord, edge: float) -> tuple[PlacedWord, PlacedWord] | None:
-        """Cut a word at a horizontal place, if both parts are drawn separately; else return `None`."""
+        """Split a word at a horizontal position if both parts are drawn separately; else return `None`."""
 
     def is_one(self, before: PlacedWord, after: PlacedWord) -> bool:
-        """Whether two words are drawn in one piece."""
+        """Whether two neighbouring words are drawn as a single piece of text."""
 
 
 #: The smallest gap between columns, in letter heights, and the number of lines on a page which must show such a gap.
@@ -62,14 +62,14 @@ RIGHT_TO_LEFT = ("\u0590", "\u08ff")
 
 @dataclass(frozen=True)
 class Columns:
-    """The words in each column, in reading order, and whether this order is doubtful."""
+    """The words in each column, in reading order. `is_doubtful` means that the order may be wrong."""
 
     parts: tuple[tuple[PlacedWord, ...], ...] = ()
     is_doubtful: bool = False
 
 
 def may_have_columns(texts: Iterable[TextObject]) -> bool:
-    """Whether several lines have a gap at the same place, in the order in which the pieces are drawn."""
+    """Whether several lines have a gap at the same position, comparing each text object with the next."""
     counts: Counter[int] = Counter()
     before: TextObject | None = None
     for after in texts:
@@ -86,9 +86,9 @@ def may_have_columns(texts: Iterable[TextObject]) -> bool:
 
 
 def lines_have_gaps(text_page: Any, text: str) -> bool:
-    """Whether several lines on a page have wide gaps at the same place, in any drawing order.
+    """Whether several lines on a page have wide gaps at the same position.
 
-    First a few lines are checked, then the lines around each wide gap, because most pages have no such gaps.
+    First only some lines are checked, then the lines around each wide gap, because most pages have no columns.
     """
     lines = [line.span() for line in LONG.finditer(text)]
     step = max(FEWEST_GAPS - 1, len(lines) // LOOKED_AT_FIRST)
@@ -110,7 +110,7 @@ def lines_have_gaps(text_page: Any, text: str) -> bool:
 
 
 def _wide_gaps(text_page: Any, text: str, start: int, end: int) -> list[tuple[float, float]]:
-    """Return the wide gaps in a line: where the word after the gap starts, and where the word before the gap ends."""
+    """Return a line's wide gaps: where the word after the gap starts, and where the word before the gap ends."""
     rect, box = pdfium.FS_RECTF(), pdfium.FPDFText_GetLooseCharBox
     gaps: list[float] = []
     wide: list[tuple[float, float, float]] = []
@@ -131,7 +131,7 @@ def _wide_gaps(text_page: Any, text: str, start: int, end: int) -> list[tuple[fl
 
 
 def columns_among(words: Sequence[PlacedWord], tables: Sequence[PageTable], drawing: Drawing) -> list[Columns]:
-    """Find sets of columns whose lines are drawn across the page. Tables with ruling lines stay unchanged."""
+    """Find columns whose lines are drawn across the page. Tables with ruling lines stay unchanged."""
     free = [placed for placed in words if not any(_is_in(placed.word, table) for table in tables if table.is_ruled)]
     rows = _rows(free)
     loose = [table for table in tables if not table.is_ruled]
@@ -158,9 +158,9 @@ def columns_among(words: Sequence[PlacedWord], tables: Sequence[PageTable], draw
 def columns_in_order(
     words: Sequence[PlacedWord], tables: Sequence[PageTable], drawing: Drawing
 ) -> list[list[PlacedWord]]:
-    """Find columns of running text outside tables, drawn one after the other.
+    """Find columns of running text outside tables, where each column is drawn before the next.
 
-    Side by side, their lines look like a table without ruling lines.
+    Without this, columns beside each other look like a table without ruling lines.
     """
     rows = _rows([placed for placed in words if not any(_is_in(placed.word, table) for table in tables)])
     ordered: list[list[PlacedWord]] = []
@@ -182,7 +182,7 @@ def columns_in_order(
 
 
 def ordered_spans(spans: Sequence[Span], sets: Sequence[Columns]) -> list[Span]:
-    """Divide a page's lines at the columns, and put the parts in reading order in place of the first line."""
+    """Split a page's line spans at column borders, and put them in reading order, where the columns start."""
     ordered = list(spans)
     for columns in sets:
         place_of = {
@@ -206,7 +206,7 @@ def ordered_spans(spans: Sequence[Span], sets: Sequence[Columns]) -> list[Span]:
 
 
 def _pieces(span: Span, place_of: dict[int, int]) -> Iterable[tuple[int, Span]]:
-    """Yield a line's parts, each with the column's number. Words outside all columns stay with the words before."""
+    """Yield a line's pieces: (column number, span). Words outside all columns stay with the preceding words."""
     start, end, is_broken = span
     marks = [(index, place_of[index]) for index in range(start, end) if index in place_of]
     if is_broken and not marks and end in place_of:
@@ -229,7 +229,7 @@ def _rows(words: Sequence[PlacedWord]) -> list[list[PlacedWord]]:
 def _best(
     rows: Sequence[Sequence[PlacedWord]], drawing: Drawing
 ) -> tuple[int, int, tuple[list[PlacedWord], list[PlacedWord]]] | None:
-    """Find the gap shown by most rows. Return the first and last row, and the words on both sides."""
+    """Find the gap which most rows have. Return the first row, the end row, and the words on the left and right."""
     for edge in _edges(rows):
         parted = [_sides(row, edge, drawing) for row in rows]
         for first, last in _runs(rows, parted):
@@ -243,7 +243,10 @@ def _best(
 
 
 def _shows_gap(rows: Sequence[tuple[list[PlacedWord], list[PlacedWord]]], edge: float) -> bool:
-    """Whether most lines have a gap at this place, wider than their other gaps, where text starts or ends."""
+    """Whether most rows have a gap at this position which is wider than their word spaces.
+
+    Text must start or end at the gap in most rows.
+    """
     both = [(left, right) for left, right in rows if left and right]
     if len(both) < FEWEST_GAPS:
         return False
@@ -260,7 +263,7 @@ def _shows_gap(rows: Sequence[tuple[list[PlacedWord], list[PlacedWord]]], edge: 
 
 
 def _edges(rows: Sequence[Sequence[PlacedWord]]) -> list[float]:
-    """Return the places of wide gaps, the most frequent first."""
+    """Return the horizontal positions at which wide gaps start or end, the most frequent first."""
     lefts: list[float] = []
     rights: list[float] = []
     for row in rows:
@@ -283,7 +286,7 @@ def _edges(rows: Sequence[Sequence[PlacedWord]]) -> list[float]:
 def _sides(
     row: Sequence[PlacedWord], edge: float, drawing: Drawing
 ) -> tuple[list[PlacedWord], list[PlacedWord]] | None:
-    """Return a line's words to the left and right, or `None` if a word crosses the place."""
+    """Split a row at a position into words on the left and right; `None` if a word crosses the position."""
     left: list[PlacedWord] = []
     right: list[PlacedWord] = []
     for placed in row:
@@ -319,7 +322,7 @@ def _leading(rows: Sequence[Sequence[PlacedWord]]) -> float:
 def _runs(
     rows: Sequence[Sequence[PlacedWord]], parted: Sequence[tuple[list[PlacedWord], list[PlacedWord]] | None]
 ) -> list[tuple[int, int]]:
-    """Return the ranges of rows without a word crossing the gap, longest first, without isolated lines at both ends."""
+    """Return ranges of rows in which no word crosses the gap, longest first. Isolated rows at both ends are cut."""
     usual = _leading(rows)
     runs: list[tuple[int, int]] = []
     begin = 0
@@ -342,7 +345,7 @@ def _runs(
 def _arrange(
     sides: tuple[list[PlacedWord], list[PlacedWord]], loose: Sequence[PageTable], drawing: Drawing
 ) -> Columns | None:
-    """Return the columns; `None` unless they are running text. If this is doubtful, the columns have no parts."""
+    """Return the columns, or `None` if they are not running text. Doubtful columns have no `parts`."""
     leaves = [leaf for side in sides for leaf in _leaves(side, drawing, DEEPEST)]
     lines = [_rows(leaf) for leaf in leaves]
     region = [placed for side in sides for placed in side]
@@ -374,7 +377,7 @@ def _leaves(words: list[PlacedWord], drawing: Drawing, deep: int) -> list[list[P
 
 
 def _bands(rows: Sequence[Sequence[PlacedWord]]) -> list[tuple[float, float]]:
-    """Return the heights which separate rows of columns, from top to bottom: wide gaps through all columns."""
+    """Return (bottom, top) for each band of columns, from top to bottom; wide gaps separate bands."""
     usual = _leading(rows)
     starts = [0]
     for place, (above, below) in enumerate(pairwise(rows), 1):

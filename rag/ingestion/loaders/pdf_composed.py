@@ -1,7 +1,7 @@
-"""Compose letters and signs which TeX draws in parts, for example an accent over a letter or a stroke through a sign.
+"""Compose characters which TeX draws in parts, for example an accent over a letter or a stroke through a sign.
 
-pdfium returns each part as a character, and an accent sometimes far from the letter. Each character keeps its index; a
-used part is replaced by a character which is not written.
+pdfium returns each part as a character, and an accent sometimes far from its letter. Characters keep their index; after
+composition, the second part is replaced by a character which is not written.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ TOUCHING = 0.2
 
 
 def composed_text(text_page: Any, text: str, *, has_symbols: bool) -> str:
-    """Return a page's text, equally long, with accents combined with letters and strokes combined with signs.
+    """Return a page's text with accents combined with letters, and strokes with signs. The length stays the same.
 
-    `has_symbols`: the page has TeX's symbol fonts.
+    `has_symbols` means that the page has TeX's symbol fonts.
     """
     characters = list(text)
     if has_symbols:
@@ -72,7 +72,7 @@ def _find_starts(pattern: re.Pattern[str], text: str) -> Iterator[int]:
 
 
 def _accent(text_page: Any, characters: list[str], index: int, around: int) -> bool:
-    """Combine an accent with a letter nearby; return whether there was a letter."""
+    """Combine an accent with a letter nearby. Return whether a letter was found."""
     accent = characters[index]
     ink = _ink(text_page, index)
     for at in _near(index, len(characters), around):
@@ -99,7 +99,7 @@ def _stroke(text_page: Any, characters: list[str], stroke: int, signs: dict[int,
 
 
 def _close(text_page: Any, characters: list[str], index: int) -> None:
-    """Remove the blanks around a used part, if the letters on both sides touch."""
+    """Remove the blanks around a part which was combined, if the letters on both sides touch."""
     first = last = index
     while first > 0 and characters[first - 1] in (" ", REMOVED):
         first -= 1
@@ -139,7 +139,7 @@ def _is_over(part: Box, sign: Box) -> bool:
 
 
 def _name_signs(text_page: Any, characters: list[str]) -> None:
-    """Replace the codes which pdfium returns for characters in TeX's symbol fonts by the signs."""
+    """Replace codes from TeX's symbol fonts by the signs which the font draws."""
     for index, character in enumerate(characters):
         if "!" <= character <= "~" and pdfium.FPDFText_HasUnicodeMapError(text_page, index) == 1:
             name, flags = ctypes.create_string_buffer(64), ctypes.c_int()

@@ -48,7 +48,7 @@ def has_words_from_the_right(text: str) -> bool:
 
 
 def ordered_words(text_page: Any, text: str) -> str:
-    """Return a page's text with each right-to-left word in reading order; words stay in place."""
+    """Return a page's text with each right-to-left word's letters in reading order. The word order stays."""
     pieces: list[str] = []
     end = 0
     for word in WORD.finditer(text):
@@ -77,9 +77,9 @@ def is_page_from_the_right(lines: Iterable[str]) -> bool:
 
 
 def put_line(text_page: Any, characters: list[str], start: int, end: int) -> None:
-    """Reverse the words in a right-to-left line which pdfium read from left to right.
+    """Reverse the words in a right-to-left line which pdfium returned from left to right.
 
-    pdfium does so if most letters are Latin.
+    pdfium does this if most letters are Latin.
     """
     line, indexes = _line_of(characters, start, end)
     strong = [letter for letter in line if letter.isalpha()]
@@ -108,9 +108,9 @@ def put_line(text_page: Any, characters: list[str], start: int, end: int) -> Non
 
 
 def put_phrases(text_page: Any, characters: list[str], start: int, end: int) -> None:
-    """Correct the left-to-right words inside a right-to-left line: their order, and the brackets and hyphens around.
+    """Correct Latin phrases inside a right-to-left line: word order, and the brackets and hyphens around.
 
-    pdfium reverses these words, and puts brackets and hyphens on the wrong side.
+    pdfium reverses the words, and puts brackets and hyphens on the wrong side.
     """
     line, indexes = _line_of(characters, start, end)
     if "\n" in line or 3 * sum(map(is_from_the_right, line)) <= len(LATIN_LETTER.findall(line)):
@@ -146,7 +146,7 @@ def put_phrases(text_page: Any, characters: list[str], start: int, end: int) -> 
 
 
 def _line_of(characters: Sequence[str], start: int, end: int) -> tuple[str, list[int]]:
-    """Return a line's text, and for each character the index in the page's text."""
+    """Return a line's text, and for each character its index in the page's text."""
     return "".join(characters[start:end]), [index for index in range(start, end) for _ in characters[index]]
 
 

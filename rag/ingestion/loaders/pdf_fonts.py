@@ -34,7 +34,7 @@ class FontsWithBoxes(pypdfium2.PdfSysfontBase):  # type: ignore[misc]
         return HANDLE if not handle and charset in CHARSETS else handle
 
     def GetFontData(self, _: Any, font: int, table: int, buffer: Any, size: int) -> int:
-        """Return the size of the font's file, copied to the buffer if it fits; no single tables."""
+        """Return the font file's size in bytes, and copy the file to the buffer if it fits; 0 for a single table."""
         if font != HANDLE:
             length: int = self.default.GetFontData(self.default, font, table, buffer, size)
             return length

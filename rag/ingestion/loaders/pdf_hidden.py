@@ -32,7 +32,7 @@ LONGEST_REPORT = 120
 
 @dataclass(frozen=True)
 class HiddenText:
-    """The hidden letters' indexes, and a sentence about them for administrators."""
+    """The hidden letters' indexes in the page's text, and a sentence for administrators about them."""
 
     characters: Sequence[int] = ()
     report: str = ""
@@ -134,7 +134,7 @@ LEAST_ALPHA, BRIGHTEST = 80, 235
 
 @dataclass
 class Bar:
-    """A thin horizontal line, with the paths which draw the line."""
+    """A thin horizontal line, and the page's paths which draw it."""
 
     box: Box
     paths: list[Any] = field(default_factory=list)
@@ -154,9 +154,9 @@ def struck_text(
     texts: Iterable[tuple[int, TextObject]],
     places_of: Callable[[int], Iterator[tuple[int, Box]]],
 ) -> StruckText:
-    """Find the letters struck out by a page's paths, or by annotations with these boxes.
+    """Find the letters struck out by a page's paths, or by annotations with the given boxes.
 
-    `places_of` yields the index and box for each letter in a text object, by the object's address.
+    `places_of(address)` yields index and box for each letter which a text object draws.
     """
     bars = _bars(paths)
     if not bars and not boxes:

@@ -40,12 +40,12 @@ def owner_of(text_page: Any, index: int) -> int:
 
 
 def owners_of(text_page: Any, text: str) -> list[int]:
-    """Return for each letter the address of the object which draws it; 0 for letters added by pdfium."""
+    """Return for each letter the address of the text object which draws it; 0 for letters added by pdfium."""
     return [owner_of(text_page, index) for index in range(len(text))]
 
 
 def span_of_object(text_page: Any, text: str, address: int, item: TextObject) -> tuple[int, int]:
-    """Return the start and (exclusive) end of the letters which an object draws; both 0 if not found."""
+    """Return the start and (exclusive) end of a text object's letters in the page's text; (0, 0) if not found."""
     left, bottom, right, top = item.box
     x = left + min(right - left, item.size) / 4
     index = pdfium.FPDFText_GetCharIndexAtPos(text_page, x, (bottom + top) / 2, 1.0, 2.0)
@@ -67,7 +67,7 @@ def character_boxes(text_page: Any, text: str, address: int, item: TextObject) -
 
 
 def words_of(text: str, characters: Sequence[str], indexes: Sequence[int]) -> str:
-    """Return the words at these indexes in a page's text, in order, without letters taken out since."""
+    """Return the words formed by the letters at these indexes. Letters already removed from the page are left out."""
     pieces: list[str] = []
     last = -1
     for index in indexes:
@@ -92,7 +92,7 @@ def is_space(item: TextObject) -> bool:
 
 
 def put_spaces(text_page: Any, text: str, characters: list[str], texts: dict[int, TextObject]) -> None:
-    """Insert each space which is drawn between words, where pdfium adds none because the gap is small."""
+    """Insert the spaces drawn between words where pdfium leaves them out, because the gap is narrow."""
     items = list(texts.items())
     for (_, before), (_, space), (address, after) in zip(items, items[1:], items[2:], strict=False):
         if not is_space(space) or abs(after.y - before.y) > 0.1 or not after.is_level:
@@ -116,7 +116,7 @@ def put_spaces(text_page: Any, text: str, characters: list[str], texts: dict[int
 def find_small_runs(
     text_page: Any, text: str, characters: Sequence[str], texts: dict[int, TextObject]
 ) -> list[SmallRun]:
-    """Find raised and lowered letters, and move their objects onto the line beside."""
+    """Find raised and lowered letters, and move their text objects to the baseline."""
     drawn = drawn_small(texts)
     is_raised_by_address = set_on_lines(texts)
     return small_runs(

@@ -1,10 +1,10 @@
 """Divide a page into lines with styles, gaps and boxes.
 
-Separate boxes beside each other (organisation charts, flow diagrams, cards, forms) are read alone. Table cells are
-excluded: they touch each other, or lie below each other with a shared line.
+Frames beside each other (in organisation charts, flow diagrams, cards, forms) are each read separately. Table cells are
+excluded: they touch each other, or share a line with the cell below.
 
-Some programs break lines inside Korean words, so that all lines are full. The text of a PDF has no blank at a line end:
-particles, verb endings and the page's words tell whether a word continues.
+Some programs break lines inside Korean words, to fill every line. The text has no blank at a line end; word endings,
+and words found elsewhere on the page, show whether a word continues on the next line.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ FEWEST_LINE_GAPS = 4
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line's first and last text object, and the line's style and box."""
+    """A line: the first and last text object, the style and the box."""
 
     first: TextObject
     last: TextObject
@@ -51,7 +51,7 @@ class _Line:
     box: Box
 
     def goes_on_from(self, above: _Line) -> bool:
-        """Whether the line continues the line above, because pdfium starts a new line after a raised figure."""
+        """Whether this line and `above` are a single printed line: pdfium starts a new line after a raised figure."""
         return (
             above.first.is_level
             and self.first.is_level
@@ -61,7 +61,7 @@ class _Line:
         )
 
     def gap_below(self, above: _Line) -> float:
-        """Return the distance to the line above, divided by the smaller letter size; 0 if the line is not below."""
+        """Return the distance to the line above, divided by the smaller font size; 0 if this line is not below."""
         size = min(above.style.size, self.style.size)
         if not (above.last.is_level and self.first.is_level) or size <= 0:
             return 0.0
@@ -77,9 +77,9 @@ class _Line:
 def styled_lines(
     text_page: Any, spans: Sequence[Span], text: str, characters: Sequence[str], texts: dict[int, TextObject]
 ) -> tuple[list[str], dict[str, Style], dict[int, float], dict[int, Box]]:
-    """Return a page's lines; their styles by text; the gaps above and the boxes by line number.
+    """Return a page's lines, styles by line text, gaps above lines and boxes, both by line number.
 
-    A gap is the distance between two baselines, divided by the smaller letter size.
+    A gap is the distance between two baselines, divided by the smaller font size.
     """
     # Word draws an empty paragraph as a line with a space.
     blanks = [item for item in texts.values() if is_space(item)]
@@ -110,7 +110,7 @@ def styled_lines(
 
 
 def parted(lines: Sequence[str], gaps: dict[int, float], boxes: dict[int, Box]) -> tuple[list[str], dict[int, Box]]:
-    """Insert an empty line above each line with a wider gap than within paragraphs. Boxes get the new line numbers."""
+    """Insert an empty line above each line with a wide gap. Return the lines, and the boxes by new line number."""
     usual = sorted(gaps.values())[len(gaps) // 4] if len(gaps) >= FEWEST_LINE_GAPS else USUAL_LINE_GAP
     parted: list[str] = []
     moved: dict[int, Box] = {}
@@ -151,7 +151,7 @@ def _sample_line(text_page: Any, text: str, start: int, end: int, texts: dict[in
 
 
 def positions_of(lines: Sequence[str], places: dict[int, Box | None]) -> dict[int, Box]:
-    """Convert boxes by line number to boxes by position in the text. A whole table counts as a single line."""
+    """Convert boxes by line number to boxes by position in the text's lines. A table counts as a single line before."""
     boxes: dict[int, Box] = {}
     position = 0
     for index, line in enumerate(lines):
@@ -170,7 +170,7 @@ FEWEST_LINES = 1.5
 
 
 def separate_boxes(words: Sequence[PlacedWord], rules: RulingLines) -> list[Columns]:
-    """Return the words in boxes beside other boxes, from top to bottom, box by box from the left."""
+    """Return the words inside separate frames which lie beside each other, from top to bottom, left to right."""
     if len(rules.vertical) < 4 or len(rules.vertical) + len(rules.horizontal) > MOST_SEGMENTS:
         return []
     separate = _without_cells(list(_boxes(rules)), rules)
@@ -227,7 +227,7 @@ def _boxes(rules: RulingLines) -> Iterator[Box]:
 
 
 def _end(rules: RulingLines, left: float, right: float, height: float, way: int) -> float | None:
-    """Return the height of the horizontal line which joins two upright sides at an end, also with rounded corners."""
+    """Return the height of the horizontal line which joins two vertical sides at one end; corners may be rounded."""
     for y, begin, end in rules.horizontal:
         away = way * (y - height)
         if (
@@ -240,7 +240,7 @@ def _end(rules: RulingLines, left: float, right: float, height: float, way: int)
 
 
 def _without_cells(boxes: Sequence[Box], rules: RulingLines) -> list[Box]:
-    """Return the boxes which are not table cells: no line close beside, no line dividing them, no shared side."""
+    """Return the frames which are not table cells: no line close beside or across, and no shared side."""
     return [
         (left, bottom, right, top)
         for left, bottom, right, top in boxes
@@ -322,9 +322,9 @@ def _follow(above: Box, below: Box) -> bool:
 
 
 def _full(lines: Sequence[str], boxes: dict[int, Box], places: Sequence[int]) -> set[int]:
-    """Return the lines without room for a further syllable.
+    """Return the numbers of lines without room for a further syllable.
 
-    Empty if the lines have different numbers of syllables: then the program moved whole words and stretched the lines.
+    Empty if the lines differ in their number of syllables: then the program moved whole words and justified the lines.
     """
     if not places:
         return set()

@@ -1,4 +1,4 @@
-"""Hold the objects pdfium draws on a page."""
+"""Define the objects which pdfium draws on a page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class TextObject:
-    """A piece of text drawn together: start of the baseline, size and box in points, and style."""
+    """A piece of text which is drawn together: baseline start, font size and box in points, and style."""
 
     #: The place in the drawing order.
     order: int

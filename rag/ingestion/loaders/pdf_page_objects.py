@@ -131,7 +131,7 @@ class PageObjects:
             self.pictures.append(_transform((0.0, 0.0, 1.0, 1.0), matrix))
 
     def may_have_tables(self) -> bool:
-        """Whether lines are drawn, or several rows of text have a gap like between columns."""
+        """Whether ruling lines are drawn, or several rows of text have a gap like between columns."""
         if self.rules >= FEWEST_RULES:
             return True
         rows = {
@@ -153,7 +153,7 @@ class PageObjects:
         return len(rows) >= FEWEST_GAPS
 
     def main_turn(self) -> int:
-        """Return the direction (turn) in which most text runs."""
+        """Return the direction in which most text runs, in quarter turns counterclockwise."""
         lengths: Counter[int] = Counter()
         for item in self.texts.values():
             lengths[item.turn] += round(max(item.box[2] - item.box[0], item.box[3] - item.box[1]))

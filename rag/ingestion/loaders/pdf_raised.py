@@ -1,7 +1,7 @@
-"""Find raised and lowered letters on a PDF page, and write the lines with them. Runs in the sandbox.
+"""Find raised and lowered letters on a PDF page, and write them as in print. Runs in the sandbox.
 
-A PDF does not mark raised letters: they are smaller, beside other letters, and higher than the line. Typst draws them
-in the line's size, with a font with small figures.
+A PDF does not mark raised letters: they are smaller, beside other letters, and above the baseline. Typst draws them in
+the normal size, in a font with small figures.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ class SmallRun:
     is_fraction: bool = False
 
     def describe(self, before: str, part: str) -> tuple[str, bool]:
-        """Return the letters as written in the text, and whether they are a note's mark."""
+        """Return the letters as they are written in the text, and whether they are a note's mark."""
         if self.is_fraction:
             return f"{' ' if before[-1:].isdigit() else ''}{part}", False
         return raised(before, part) if self.is_raised else (lowered(part), False)
 
 
 def set_on_lines(texts: dict[int, TextObject]) -> dict[int, bool]:
-    """Find raised (true) and lowered (false) pieces, by address, and move them onto the line beside."""
+    """Move raised and lowered text objects to the baseline. Return by address: true for raised, false for lowered."""
     is_raised_by_address: dict[int, bool] = {}
     neighbour: TextObject | None = None
     #: The previous piece, which may be a mark at the start of its line.
@@ -94,7 +94,7 @@ def _set_on(item: TextObject, line: TextObject) -> TextObject:
 
 
 def _is_raised(item: TextObject, neighbour: TextObject, *, is_before: bool = False) -> bool | None:
-    """Return True for a piece raised beside the given piece, False if lowered, `None` otherwise."""
+    """Return True if a text object is raised beside the neighbour, False if lowered, else `None`."""
     size = neighbour.line_size or neighbour.size
     if not (item.is_level and neighbour.is_level and SMALLEST * size <= item.size <= LARGEST * size):
         return None
@@ -108,7 +108,7 @@ def _is_raised(item: TextObject, neighbour: TextObject, *, is_before: bool = Fal
 
 
 def drawn_small(texts: dict[int, TextObject]) -> dict[int, bool]:
-    """Find raised (true) or lowered (false) pieces in the line's own size, by address; they may be small figures."""
+    """Find raised (true) and lowered (false) glyphs within the normal size, by address; they may be small figures."""
     is_raised_by_address: dict[int, bool] = {}
     for address, item in texts.items():
         left, bottom, right, top = item.box
@@ -132,9 +132,9 @@ def small_runs(
     characters: Sequence[str],
     drawn: dict[int, bool],
 ) -> list[SmallRun]:
-    """Return the runs of raised and lowered letters, with adjacent pieces joined.
+    """Return the runs of raised and lowered letters. Adjacent pieces are joined.
 
-    `span_of` returns a piece's start and end in the text. Among `drawn` pieces, only figures count.
+    `span_of(address)` returns a piece's start and end in the text. From `drawn`, only figures are used.
     """
     runs: list[SmallRun] = []
     pieces = [(*span_of(address), is_raised) for address, is_raised in placed.items()]
@@ -184,14 +184,17 @@ def with_small_characters(words: Sequence[PlacedWord], text: str, runs: Sequence
 
 
 class _PageNotes(Notes):
-    """The marks for notes on a page. The notes stay at the bottom."""
+    """The notes on a page: only the marks, because the notes stay at the bottom."""
 
     def add_line(self, mark: str, text: str) -> None:
         pass
 
 
 def written_lines(lines: Sequence[str], styles: dict[str, Style]) -> tuple[list[str], dict[str, Style]]:
-    """Write the raised and lowered letters in a page's lines, and move note marks to the ends of their sentences."""
+    """Write raised and lowered letters in a page's lines, and move note marks to the ends of sentences.
+
+    Returns the lines, and the styles by line text.
+    """
     if not any(PART_MARKS.search(line) for line in lines):
         return list(lines), styles
     notes = _PageNotes()
@@ -207,9 +210,9 @@ def written_lines(lines: Sequence[str], styles: dict[str, Style]) -> tuple[list[
 
 
 def _going_on(lines: Sequence[str]) -> Iterator[list[str]]:
-    """Group lines with a sentence over several lines: each line, with the following lines which start in lower case.
+    """Group lines: a line, and the following lines which start in lower case, because the sentence continues.
 
-    A table, here a single line with line breaks, is a separate group.
+    A table is a line with line breaks, and a separate group.
     """
     group: list[str] = []
     for line in lines:

@@ -35,7 +35,7 @@ ARTICLE = re.compile(r"^(제\s?\d+\s?[조장절관편]|第[\d一二三四五六�
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading on a page: the lines, the rank, and the start in the page's text."""
+    """A heading on a page: lines, rank (larger is more important), and start in the page's text."""
 
     lines: tuple[str, ...]
     rank: float
@@ -43,9 +43,9 @@ class Heading:
 
 
 def sections_by_style(pages: Iterable[StyledPage], body: float) -> tuple[Section, ...]:
-    """Find sections by their headings' style, compared with the text.
+    """Find sections by heading style. `body` is the text's font size in points.
 
-    `start` counts in the pages joined by a line break.
+    A section's start counts in all pages' text, joined by line breaks.
     """
     headings: list[tuple[str, float, int, int]] = []
     start = 0
@@ -85,12 +85,12 @@ def headings_by_style(page: StyledPage, body: float) -> list[Heading]:
 
 
 def _goes_on(heading: str, line: str, is_set_alike: bool) -> bool:
-    """Whether a line is the second line in the heading above."""
+    """Whether a line is the heading's second line."""
     return is_set_alike and line != heading and len(heading) + len(line) < LONGEST_HEADING
 
 
 def _rank(line: str, style: Style | None, body: float) -> float:
-    """Return a heading's rank, larger for more important headings; 0 for text."""
+    """Return a heading's rank, larger for more important headings; 0 for ordinary text."""
     if not 2 <= len(line) <= LONGEST_HEADING or not re.search(r"[^\W\d_]{2}", line):
         return 0.0
     if ARTICLE.match(line) and not ENDS_LIKE_TEXT.search(line):
@@ -105,7 +105,7 @@ def _rank(line: str, style: Style | None, body: float) -> float:
 
 
 def sections_by_outline(entries: Sequence[tuple[str, int, int]], texts: Iterable[str]) -> tuple[Section, ...]:
-    """Make sections from an outline (title, level, page from 1). Each starts where the page has the title."""
+    """Make sections from outline entries (title, level, page from 1), which start at the title on the page."""
     titles: dict[int, list[tuple[str, int]]] = defaultdict(list)
     for title, level, page in entries[:MOST_SECTIONS]:
         titles[page].append((title, level))

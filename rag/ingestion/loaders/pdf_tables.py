@@ -41,7 +41,7 @@ FEWEST_COLUMN_LINES = 6
 
 @dataclass(frozen=True)
 class TextWithTables:
-    """A page's original text; the letters, with tables put in place; and the tables' boxes on the page."""
+    """A page's original text, the letters with tables inserted, and the tables' boxes on the page."""
 
     text: str
     characters: list[str]
@@ -50,7 +50,7 @@ class TextWithTables:
 
 @dataclass(frozen=True)
 class Drawing:
-    """Tells how a page's words are drawn, for `pdf_columns`."""
+    """Answers how a page's words are drawn, for `pdf_columns`."""
 
     text_page: Any
 
@@ -139,7 +139,7 @@ def put_lists(text_page: Any, put: TextWithTables, objects: PageObjects) -> set[
 
 
 def going_on(tables: list[PageTable], table_above: PageTable | None) -> list[PageTable]:
-    """If the first table continues `table_above`, the last table on the previous page, give it that table's heads."""
+    """Return the tables; if the first continues `table_above`, the last on the previous page, with the same heads."""
     if tables and table_above is not None and tables[0].goes_on_from(table_above):
         return [tables[0].with_heads_of(table_above), *tables[1:]]
     return tables
@@ -159,9 +159,9 @@ def holds_columns(table: PageTable, sets: Sequence[Columns]) -> bool:
 def put_tables(
     put: TextWithTables, words: Sequence[PlacedWord | TurnedWord], tables: Sequence[PageTable], turn: int = 0
 ) -> set[int]:
-    """Put each table's rows in place of the table's first word, and remove the other words.
+    """Replace each table's words by the table's rows, at the first word. Return the letters' indexes.
 
-    Returns the indexes of letters in tables. The boxes are turned back by `turn` and kept.
+    Boxes are converted back to the unturned page by `turn`, and stored in `put.boxes`.
     """
     text, characters = put.text, put.characters
     replaced: set[int] = set()
@@ -218,7 +218,7 @@ def _is_drawn_by_column(words: Sequence[PlacedWord | TurnedWord], table: PageTab
 def find_turned_words(
     text_page: Any, text: str, characters: Sequence[str], texts: dict[int, TextObject]
 ) -> dict[int, list[TurnedWord]]:
-    """Return the words which do not run from left to right, by turn."""
+    """Return the words which do not run from left to right, by quarter turns."""
     if not any(item.turn for item in texts.values()):
         return {}
     placed_by_turn: dict[int, list[tuple[int, str, Box]]] = {}
@@ -239,7 +239,7 @@ def _turn_at(text_page: Any, index: int, texts: dict[int, TextObject]) -> int:
 
 
 def mask_text(text: str, characters: Sequence[str], turned: dict[int, list[TurnedWord]]) -> str:
-    """Return the text with blanks in place of omitted and turned letters."""
+    """Return the page's text with blanks in place of omitted and turned letters."""
     mask_text = [text[index] if character else " " for index, character in enumerate(characters)]
     for words in turned.values():
         for word in words:
@@ -256,9 +256,9 @@ def put_turned(
     main: int,
     columns: Sequence[Columns],
 ) -> list[PageTable]:
-    """Put tables and turned words in their places; return the tables in the frame `main`, except text columns.
+    """Write tables and turned words into the text. Return the tables with turn `main`, except text columns.
 
-    `frames` are the words by turn, with turn 0 for level words.
+    `frames` has the words by turn; turn 0 is level text.
     """
     free: dict[int, list[TurnedWord]] = {}
     for turn, words in frames.items():
@@ -326,7 +326,7 @@ def fixed_width_tables(
 
 
 def _line_text(line: dict[int, Box], characters: Sequence[str], begin: float, width: float) -> str:
-    """Write a line in text, with blanks to put each letter at its position."""
+    """Return a line's text, with blanks to put each letter at the right position."""
     cells: list[str] = []
     for index, box in sorted(line.items(), key=lambda item: item[1][0]):
         place = round((box[0] - begin) / width) if width > 0 else len(cells)

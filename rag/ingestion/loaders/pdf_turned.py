@@ -25,7 +25,7 @@ NAME_DISTANCE = 5.0
 
 @dataclass(frozen=True, slots=True)
 class TurnedWord:
-    """A word in its turn's frame, with the letters' indexes in the page's text."""
+    """A word with the box in the turn's frame, and the letters' indexes in the page's text."""
 
     word: Word
     indexes: tuple[int, ...]
@@ -78,7 +78,7 @@ def turned_words(characters: Iterable[tuple[int, str, Box]], turn: int) -> list[
 
 
 def _glyphs(characters: Iterable[tuple[int, str, Box]], turn: int) -> list[TurnedWord]:
-    """Convert letters to their turn's frame, and rejoin ligatures like "ffi", which pdfium cuts lengthwise."""
+    """Return each letter with the box in the turn's frame. Ligatures like "ffi", cut by pdfium, are rejoined."""
     glyphs: list[TurnedWord] = []
     for index, character, box in characters:
         glyph = TurnedWord(Word(character, turned_box(box, turn)), (index,))
@@ -116,10 +116,10 @@ def _join(pieces: Sequence[TurnedWord]) -> TurnedWord:
 def upright_heads(
     words: Sequence[TurnedWord], turn: int, main: int, rules: RulingLines, upright: Sequence[Word]
 ) -> list[TurnedWord]:
-    """Return the turned heads and row names in the frame `main`'s tables, placed like level words.
+    """Return turned heads and row names in tables like level words, in the frame `main`.
 
     `rules` are the page's ruling lines, `upright` the words in `main`. Notes in the margin are left out: they lie
-    outside lines and columns.
+    outside the table's lines and columns.
     """
     if len(words) > MOST_HEADS:
         return []
@@ -154,7 +154,7 @@ def upright_heads(
 
 
 def _heads(words: Sequence[TurnedWord], rules: RulingLines) -> list[list[TurnedWord]]:
-    """Return each head's words in order. A head's words have no gap, and continue on lines close below."""
+    """Return each head's words. The words in a head have no wide gap, and may continue on lines close below."""
     by_word = {id(word.word): word for word in words}
     heads: list[list[TurnedWord]] = []
     for line in text_lines([word.word for word in words]):
@@ -214,7 +214,7 @@ def _is_enclosed(box: Box, verticals: Sequence[tuple[float, float, float]], heig
 
 
 def _stand_upright(head: Sequence[TurnedWord], box: Box, middle: float) -> TurnedWord:
-    """Return a head as a single word in the given box's width, on a line at the height `middle`."""
+    """Return a head converted to a single level word with the box's width, on a line at the height `middle`."""
     height = min(word.word.height for word in head)
     text = " ".join(word.word.text for word in head)
     upright = Word(text, (box[0], middle - height / 2, box[2], middle + height / 2))

@@ -91,7 +91,7 @@ def _words_by_character(text_page: Any, run: str, start: int) -> Iterator[Placed
 
 
 def box_of(text_page: Any, index: int) -> Box | None:
-    """Return a letter's box by index, as high as the line."""
+    """Return a letter's box in points, as high as the line; `None` if pdfium has no box."""
     rect = pdfium.FS_RECTF()
     if not pdfium.FPDFText_GetLooseCharBox(text_page, index, rect):
         return None
@@ -125,7 +125,7 @@ def _segments(item: Any) -> Iterable[Line]:
 
 
 def _edges(lines: Sequence[Line]) -> Iterator[Line]:
-    """Yield a filled area's edges. Where two edges overlap, they cancel out.
+    """Yield a filled area's edges. Where two edges overlap, both are removed.
 
     WeasyPrint draws a border on a single side as a box minus a smaller box.
     """

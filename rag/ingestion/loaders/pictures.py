@@ -1,7 +1,7 @@
-"""Load pictures as documents, draw pages with a passage marked, and prepare pictures for text recognition.
+"""Load pictures as documents, draw pages with a highlighted passage, and prepare pictures for text recognition.
 
-Runs in the sandbox process. Photographs, screenshots and scans become documents; the next step recognises their text.
-Each picture in a TIFF or HEIC file is a page; an animation is a single page.
+Runs in the sandbox process. Photographs, screenshots and scans become documents, and their text is recognised in the
+next step. Each picture in a TIFF or HEIC file is a page; an animation is a single page.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def passage_boxes(page: Any, passage: str, sentence: str = "") -> list[Box]:
 
 
 def folded_with_positions(characters: list[str]) -> tuple[str, list[int]]:
-    """Fold characters for comparison. Also returns each folded character's original index."""
+    """Fold characters for comparison. Return the folded text, and each folded character's original index."""
     folded: list[str] = []
     positions: list[int] = []
     for index, character in enumerate(characters):
@@ -105,7 +105,7 @@ def folded_with_positions(characters: list[str]) -> tuple[str, list[int]]:
 
 
 def spans_of(folded: str, passage: str) -> list[tuple[int, int]]:
-    """Find a passage in a folded text: whole, else the lines and sentences which are found, in order.
+    """Find a passage in a folded text. Return the passage's span, else the spans for lines and sentences, in order.
 
     A passage over a page break is only found in parts.
     """
@@ -149,7 +149,7 @@ def marked(picture: Image.Image, page: Any, boxes: list[Box], strong: Sequence[B
 
 
 def line_boxes(boxes: list[Box]) -> list[Box]:
-    """Join the boxes side by side on a line, because PDFs divide lines into pieces."""
+    """Join boxes beside each other on a line, because PDFs divide lines into pieces."""
     merged: list[Box] = []
     for box in boxes:
         if merged:
@@ -196,7 +196,7 @@ AROUND, DARKER = 24, 40
 
 
 def is_large(matrix: Sequence[float], pixels: int, box: tuple[float, float, float, float]) -> bool:
-    """Whether a picture, drawn with this matrix, is large enough on the page for readable text."""
+    """Whether a picture is large enough on the page for readable text. `matrix` is the PDF matrix which draws it."""
     width, height = hypot(matrix[0], matrix[1]), hypot(matrix[2], matrix[3])
     page_width, page_height = box[2] - box[0], box[3] - box[1]
     if min(page_width, page_height) <= 0 or pixels < LEAST_PIXELS or width < LEAST_OF_WIDTH * page_width:
@@ -218,7 +218,10 @@ def looks_like_print(picture: Any) -> bool:
 
 
 def as_ink(content: bytes) -> bytes:
-    """Convert a drawn page to black and white, for text on coloured backgrounds: black where darker than nearby."""
+    """Convert a drawn page (PNG) to black and white: black where darker than the surroundings.
+
+    Used for text on coloured backgrounds.
+    """
     with Image.open(io.BytesIO(content), formats=("PNG",)) as picture:
         grey = picture.convert("L")
     around = grey.filter(ImageFilter.BoxBlur(AROUND))
@@ -319,7 +322,7 @@ def frames_of(picture: Image.Image) -> int:
 
 
 def frame_of(picture: Image.Image, number: int, *, scale: float) -> Image.Image:
-    """Decode a page, counted from 1, upright on white; `scale` is pixels per point on an A4 sheet."""
+    """Decode a page, counted from 1, upright on white. `scale` is the pixels per point of an A4 sheet."""
     if frames_of(picture) > 1:
         picture.seek(number - 1)
     width, height = picture.size

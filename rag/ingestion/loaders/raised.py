@@ -50,7 +50,7 @@ LOOKED_AT = 40
 
 
 def raised(before: str, text: str) -> tuple[str, bool]:
-    """Return raised characters as text, and whether they are a note's mark. `before` is the text in front."""
+    """Return raised characters as text, and whether they are a note's mark. `before` is the preceding text."""
     mark = text.strip()
     if not mark:
         return text, False
@@ -81,7 +81,7 @@ def _is_power(mark: str, before: str, word: re.Match[str] | None, number: re.Mat
 
 
 def minutes_or_cents(before: str, text: str, after: str) -> str:
-    """Return raised figures with ":", "." or "," in front if they belong to a time or price; "" for other figures."""
+    """Return raised figures after ":", "." or "," if they are minutes or cents, else ""."""
     figures = text.strip()
     if HOUR.search(before) and MINUTES.fullmatch(figures) and BEHIND_TIME.match(after):
         return f":{figures}"
@@ -94,7 +94,7 @@ def minutes_or_cents(before: str, text: str, after: str) -> str:
 
 
 def placed_in_cell(before: str, text: str, place: str) -> str:
-    """Write a superscript or subscript part of a cell. A note's mark stays where it is."""
+    """Write a raised or lowered part in a table cell. A note's mark stays where it is."""
     if not text.strip() or not place.startswith(("super", "sub")):
         return text
     if place.startswith("sub"):
@@ -150,19 +150,19 @@ class Notes:
         self._repeated: Counter[str] = Counter()
 
     def refer(self, mark: str, text: str = "") -> str:
-        """Store a note and return a placeholder, which `placed` or `in_place` replaces."""
+        """Store a note, and return a placeholder. `placed` or `in_place` replaces the placeholder later."""
         self._notes.append(Note(mark, text))
         return f"{OPEN}{len(self._notes) - 1}{CLOSE}"
 
     def add_line(self, mark: str, text: str) -> None:
-        """Store a line which starts with a mark, and may be a note."""
+        """Store a line which starts with a mark, because the line may be a note's text."""
         self._lines[bare(mark)].append(text)
 
     def placed(self, text: str, *, are_all_below: bool = False, is_wrapped: bool = False) -> tuple[str, list[str]]:
         """Replace placeholders: put each short note after its sentence. Return the text, and the notes to write below.
 
-        With `are_all_below`, all notes are written below, for example for a heading. With `is_wrapped`, a sentence may
-        continue on the next line.
+        With `are_all_below` (for headings) all notes are written below. `is_wrapped` : a sentence may continue on the
+        next line.
         """
         if OPEN not in text:
             return text, []
@@ -190,7 +190,7 @@ class Notes:
         return "".join((*pieces, plain[last:])).rstrip(), below
 
     def in_place(self, text: str) -> str:
-        """Replace the placeholders in a table cell by the notes in brackets, or by the marks of unknown notes."""
+        """Replace placeholders in a table cell by the note in brackets, or the mark of an unknown note."""
 
         def note_text(match: re.Match[str]) -> str:
             note = self._notes[int(match[1])]
@@ -213,13 +213,13 @@ def bare(mark: str) -> str:
 
 
 def _bracket(note: Note) -> str:
-    """Write a note in brackets. A single sentence loses the full stop."""
+    """Write a note in brackets, without the full stop if the note is a single sentence."""
     text = str(note)
     return f"({text[:-1] if text.endswith('.') and '. ' not in text else text})"
 
 
 def _end_of_sentence(text: str, place: int, *, is_wrapped: bool) -> int:
-    """Return where the sentence at this place ends, before the full stop."""
+    """Return the position before the full stop of the sentence which contains this position."""
     ended = JUST_ENDED.search(text[max(0, place - 8) : place])
     if ended is not None:
         return max(0, place - 8) + ended.start()
@@ -244,8 +244,7 @@ def lowered_part(text: str) -> str:
 
 
 def notes_below(text: str, notes: Notes, *, is_in_place: bool = False) -> str:
-    """Write raised and lowered parts in a text with several lines, and put notes after their sentences or below the
-    line.
+    """Write raised and lowered parts in several lines, and put notes after their sentences or below the line.
 
     With `is_in_place`, marks and notes stay where they are, as in a table cell.
     """

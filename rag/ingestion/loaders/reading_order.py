@@ -45,17 +45,14 @@ class Block:
 
 @dataclass(frozen=True)
 class Arranged:
-    """The text in reading order, and for each table the numbers of the lines inside."""
+    """A page's text in reading order, and for each table the numbers of the lines inside."""
 
     text: str
     tables: tuple[frozenset[int], ...] = ()
 
 
 def text_in_order(lines: Sequence[Word], rules: RulingLines = NO_RULES) -> str:
-    """Return a page's text in reading order, with tables in rows.
-
-    In tables, parts which were recognised apart stay apart.
-    """
+    """Return a page's text in reading order, with tables in rows. Parts in a row which were separate stay separate."""
     return arranged(lines, rules).text
 
 
@@ -77,9 +74,9 @@ def arranged(lines: Sequence[Word], rules: RulingLines = NO_RULES) -> Arranged:
 
 
 def with_spaces(text: str, words: Sequence[Sequence[str]], columns: Sequence[Sequence[int]]) -> str:
-    """Insert spaces which the model left out, where the gap between two letters is wide.
+    """Insert spaces which the recognition model left out, where the gap between two letters is wide.
 
-    `words` are the line's words in letters, `columns` the letters' positions.
+    `words` are the line's words in letters, `columns` the letters' horizontal positions.
     """
     if "".join(map("".join, words)) != text.replace(" ", ""):
         return text
@@ -169,7 +166,7 @@ def _rows(blocks: Sequence[Block]) -> list[list[Block]]:
 
 
 def _columns(rows: Sequence[Sequence[Block]], first: int, left: float, right: float) -> tuple[int, float | None]:
-    """Return the end of the text columns which start at this row, and the middle of the gap; `None` without columns."""
+    """Return the row at which text columns end, and the middle of the gap between them; `None` without columns."""
     free = [(left, right)]
     last = first
     columns: tuple[int, float | None] = (first + 1, None)
@@ -192,13 +189,13 @@ def _gap(above: Sequence[Block], below: Sequence[Block]) -> float:
 
 
 def _without(gap: tuple[float, float], box: Box) -> list[tuple[float, float]]:
-    """Return the parts of a gap which a block leaves free, if wide enough."""
+    """Return the parts of a horizontal gap which a box does not cover, if they are wide enough."""
     parts = [(gap[0], min(gap[1], box[0])), (max(gap[0], box[2]), gap[1])]
     return [part for part in parts if part[1] - part[0] >= GUTTER * LINE_HEIGHT]
 
 
 def _gutter(blocks: Sequence[Block], free: Sequence[tuple[float, float]]) -> float | None:
-    """Return the middle of the widest gap with running text on both sides, or `None`."""
+    """Return the middle of the widest gap which has running text on both sides, or `None`."""
     for begin, end in sorted(free, key=lambda gap: gap[0] - gap[1]):
         middle = (begin + end) / 2
         sides = [[b for b in blocks if b.box[2] <= middle], [b for b in blocks if b.box[2] > middle]]

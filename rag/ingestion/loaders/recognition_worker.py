@@ -77,10 +77,10 @@ class FoundLine:
 
 @dataclass(frozen=True)
 class ReadPicture:
-    """A picture's lines as found, and the same words and ruling lines with the page upright, where heights grow
-    upwards.
+    """A picture's lines as found, and the words and ruling lines on the straightened page, where y grows upwards.
 
-    The picture was turned to the left `quarter_turns` times by 90° for reading, and then had this `size` in pixels.
+    `quarter_turns` is how often the picture was turned left by 90° for reading, `size` the turned picture's size in
+    pixels.
     """
 
     lines: list[FoundLine]
@@ -90,7 +90,7 @@ class ReadPicture:
     size: tuple[int, int]
 
     def box_of(self, lines: Sequence[FoundLine]) -> Box:
-        """Return the box around lines, in shares of the unturned picture: left, top, right, bottom."""
+        """Return the box around lines, in shares (0 to 1) of the unturned picture: left, top, right, bottom."""
         corners = [corner for line in lines for corner in line.corners]
         points = [(x / self.size[0], y / self.size[1]) for x, y in corners]
         for _ in range(self.quarter_turns):
@@ -169,7 +169,7 @@ class Reader:
 
 
 def _is_sideways(boxes: list[Any]) -> bool:
-    """Whether most text runs up or down."""
+    """Whether most text runs upwards or downwards."""
     across = up = 0.0
     for box in boxes:
         width, height = math.dist(box[0], box[1]), math.dist(box[0], box[3])
@@ -179,7 +179,7 @@ def _is_sideways(boxes: list[Any]) -> bool:
 
 
 def _certainty(lines: list[FoundLine]) -> float:
-    """Return the lines' average certainty; longer lines count more."""
+    """Return the lines' mean certainty, weighted by width: 0 to 1."""
     total_width = sum(line.width for line in lines)
     return (
         sum(line.certainty * line.width for line in lines if line.is_sure or line.text) / total_width
@@ -189,7 +189,7 @@ def _certainty(lines: list[FoundLine]) -> float:
 
 
 def summary_of(picture: ReadPicture) -> dict[str, Any]:
-    """Return the text in reading order, how many lines are unread or uncertain, and marks with boxes."""
+    """Summarise a picture: text in reading order, numbers of unread and uncertain lines, and marks with boxes."""
     lines = picture.lines
     unread = [line for line in lines if not line.text]
     unsure = [line for line in lines if line.text and not line.is_sure]
@@ -222,7 +222,7 @@ def _slope_of(lines: list[FoundLine]) -> float:
 
 
 def _straight(lines: list[FoundLine], slope: float) -> list[Word]:
-    """Convert lines to words with upright boxes on a straightened page; heights grow upwards."""
+    """Convert lines to words with boxes on a straightened page, where y grows upwards."""
     cosine, sine = math.cos(slope), math.sin(slope)
     words = []
     for line in lines:
@@ -233,7 +233,7 @@ def _straight(lines: list[FoundLine], slope: float) -> list[Word]:
 
 
 def rules_in(image: Any, slope: float, lines: list[FoundLine]) -> RulingLines:
-    """Find the ruling lines in a picture, on a straightened page; heights grow upwards."""
+    """Find the ruling lines in a picture, on a straightened page, where y grows upwards."""
     if not lines:
         return NO_RULES
     height = median(line.height for line in lines)
@@ -261,7 +261,7 @@ def _kernel(width: int, height: int) -> Any:
 
 
 def _strokes(ink: Any, width: int, height: int) -> list[tuple[int, int, int, int]]:
-    """Return boxes for straight strokes which are at least this wide and high: left, top, width, height."""
+    """Return the boxes (left, top, width, height) of strokes with at least this width and height in pixels."""
     count, _, boxes, _ = cv2.connectedComponentsWithStats(cv2.morphologyEx(ink, cv2.MORPH_OPEN, _kernel(width, height)))
     return [(int(x), int(y), int(wide), int(high)) for x, y, wide, high, _ in boxes[1:count][:MOST_SEGMENTS]]
 

@@ -1,6 +1,6 @@
 """Load rich text documents (.rtf): the visible text in order, with headings as sections.
 
-The file's groups are read in a single pass, without recursion. Tracked deletions are left out. All letters met are
+The file is read in a single pass, without recursion. Tracked deletions are left out. All letters found in the file are
 compared with the page, to report text which was not written.
 """
 
@@ -245,7 +245,7 @@ class _Walk:
         self.story = _Story()
 
     def _destination(self, word: str) -> bool:
-        """Handle a word which names the group's purpose, for example a footnote; return whether it does."""
+        """Handle a control word which names the group's purpose, like a footnote; return whether this applied."""
         group, was_outside = self.group, self.group.is_outside
         if word == "ud":
             group.is_outside = False
@@ -285,7 +285,7 @@ class _Walk:
             self._layout(word, number)
 
     def _declare(self, word: str, number: int) -> bool:
-        """Handle a word about letters, fonts or styles, also in groups without text; return whether it is one."""
+        """Handle a control word for letters, fonts or styles, in any group; return whether this applied."""
         group = self.group
         if word == "u":
             self._write(chr(number % 65536))
@@ -309,7 +309,7 @@ class _Walk:
         return True
 
     def _is_style(self, word: str, number: int) -> bool:
-        """Handle a paragraph style and its heading level."""
+        """Handle a control word for a paragraph style or heading level; return whether this applied."""
         if word == "s":
             self.style = number
             if not self.group.is_outside:
@@ -325,7 +325,7 @@ class _Walk:
         return True
 
     def _format(self, word: str, *, is_on: bool) -> bool:
-        """Handle a word about the following text's look."""
+        """Handle a control word which formats the following text."""
         group = self.group
         if word == "v":
             group.is_hidden = is_on
@@ -526,7 +526,7 @@ class _Walk:
 
 
 def _over_columns(grid: list[list[str | None]], edges: Sequence[Sequence[int]]) -> list[list[str | None]]:
-    """Return rows with a cell for each column; `None` where the cell on the left continues."""
+    """Return rows with a cell for each column. `None` is a column into which the cell on the left extends."""
     if any(
         len(row) != len(row_edges) or sorted(set(row_edges)) != list(row_edges)
         for row, row_edges in zip(grid, edges, strict=True)

@@ -86,7 +86,10 @@ MARK_NAMES = ("kind", "left", "top", "right", "bottom")
 
 @dataclass(frozen=True)
 class FoundText:
-    """A picture's text. `unread` and `unsure` count lines; `doubt` is the share of these lines by width."""
+    """A picture's text. `lines`, `unread` and `unsure` count lines.
+
+    `doubt` is the share of unread and unsure lines by width, 0 to 1.
+    """
 
     text: str
     lines: int
@@ -108,7 +111,7 @@ class Sandbox:
         worker: Sequence[str] = WORKER,
         idle_seconds: float | None = None,
     ) -> None:
-        """`idle_seconds` after the last work, idle processes end; `None` keeps them."""
+        """`idle_seconds` is how long idle processes are kept; `None` keeps them for good."""
         self._idle_seconds = idle_seconds
         self._limits = limits
         self._command = (*worker, str(limits.memory_mb))
@@ -134,7 +137,7 @@ class Sandbox:
     def extract_pages(
         self, content: bytes, *, password: str | None = None, on_page: Callable[[int, int], None] | None = None
     ) -> ExtractedDocument:
-        """Load every page's text from a PDF, calling `on_page(done, total)` now and then. Raises `DocumentError`s."""
+        """Load the text on a PDF's pages, calling `on_page(done, total)` now and then. Raises `DocumentError`s."""
         return self.load(content, file_name=".pdf", options=LoadOptions(password=password, on_page=on_page))
 
     def check(
@@ -168,7 +171,10 @@ class Sandbox:
         options: LoadOptions = DEFAULT_OPTIONS,
         tenant_id: str = "",
     ) -> ExtractedDocument:
-        """Load a file in any known format with the sandbox's own limits. The returned document has all pages."""
+        """Load a file in any known format. The sandbox's limits replace the limits in `options`.
+
+        The returned document has all pages.
+        """
         named = {
             "file_name": file_name,
             "mime_type": mime_type,
@@ -229,17 +235,15 @@ class Sandbox:
         ink: bool = False,
         tenant_id: str = "",
     ) -> bytes:
-        """Draw a page as PNG, with the passage marked, and the sentence more strongly. `ink` converts to black and
-        white.
+        """Draw a page as PNG, with a highlighted passage. A sentence in the passage is highlighted more strongly.
 
-        Raises `DocumentError`s.
+        `ink` converts the page to black and white. Raises `DocumentError`s.
         """
         values = {"page": page, "highlight": highlight, "sentence": sentence, "scale": scale, "ink": ink}
         return self._run("draw", values, content, tenant_id=tenant_id).blob
 
     def answer(self, kind: str, content: bytes, values: Mapping[str, Any], *, tenant_id: str = "") -> Reply:
-        """Parse an answer from a source's server, within seconds. Only possible in that source's worker
-        (`answers_sandbox_of`).
+        """Parse an answer from a source's server, with a time limit. Works only in a sandbox from `answers_sandbox_of`.
 
         Callers unpack the values inside `well_formed`. Raises `DocumentError`s.
         """
@@ -266,11 +270,14 @@ class Sandbox:
                 opened.close()
 
     def of_tenant(self, tenant_id: str) -> TenantReader:
-        """Return the sandbox for a tenant's files."""
+        """Return a reader for a tenant's files."""
         return TenantReader(self, tenant_id)
 
     def means(self) -> Mapping[str, str]:
-        """Return how processes are confined, by "account", "files", "calls" and "network". Raises `DocumentError`s."""
+        """Return how sandbox processes are confined, by "account", "files", "calls" and "network".
+
+        Raises `DocumentError`s.
+        """
         if self.known_means is None:
             self.check(b"a text", file_name="a.txt")
         return self.known_means or {}
@@ -323,7 +330,7 @@ class Sandbox:
         return reply
 
     def _take(self, tenant_id: str | None = None) -> _Process:
-        """Take a process which has read no other tenant's files, in which a harmful file could spy on this tenant's."""
+        """Take a process which has not read files from other tenants: a harmful file there could spy on this file."""
         with self._lock:
             self._end_idle(lambda process: not process.is_alive)
             for process in reversed(self._idle):
@@ -385,9 +392,10 @@ class TenantReader:
 
 
 class OpenArchive:
-    """A ZIP archive which a process unpacks file by file. If a file ends the process, only this file is refused.
+    """A ZIP archive which a separate process unpacks, file by file.
 
-    The process stays until `close`, but counts as busy only while it works.
+    If a file crashes the process, only this file is refused. The process stays until `close`, but counts as busy only
+    while unpacking.
     """
 
     def __init__(
@@ -413,7 +421,7 @@ class OpenArchive:
             raise InvalidInput("This archive is damaged and cannot be opened. Pack it again.") from exc
 
     def unpack(self, number: int) -> tuple[bytes, str]:
-        """Return a file's bytes and "", or b"" and the reason. `number` is the position in `names`."""
+        """Unpack a file. Return its bytes and "", or b"" and the reason. `number` is the file's index in `names`."""
         try:
             reply = self._run("unpack", {"number": number})
             with well_formed():
@@ -469,7 +477,7 @@ def _as_file(source: Path | IO[bytes]) -> Iterator[IO[bytes]]:
 
 
 class _Process:
-    """A child process, started instead of forked because the application has threads."""
+    """A child process. The process is not forked, because the application has threads."""
 
     def __init__(
         self, limits: ExtractionLimits, command: Sequence[str], rules: AccessRules, descriptors: Sequence[int] = ()

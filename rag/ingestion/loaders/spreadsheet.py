@@ -1,7 +1,7 @@
 """Load workbooks (.xlsx, .xlsm, .xls, .ods): each sheet's visible content, with tables in rows below their heads.
 
-Each sheet is a section, and starts a page. Warnings on the sheet's first page name hidden content, and content which is
-not text. At the end, all letters in the cells are looked up on the pages, and missing letters are counted.
+Each sheet is a section, and starts a new page. Warnings on a sheet's first page name hidden content, and content which
+is not text. At the end, the letters in all cells are compared with the pages, and missing letters are counted.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ USUAL_NAME = re.compile(
 
 @dataclass(frozen=True)
 class SheetLine:
-    """A line on a page, with the row in the sheet (0 without a row), first and last column, and heading level."""
+    """A line on a page: the row in the sheet (0 for none), the first and last column, and the heading level."""
 
     text: str
     row: int = 0
@@ -160,10 +160,10 @@ class SheetLine:
 
 @dataclass
 class Book:
-    """A workbook's pages, sections, and places of lines.
+    """A workbook's pages and sections, and where lines come from in the sheets.
 
-    `places` lists for each page the lines which do not continue the row numbers above: the line's index, the row, the
-    row, the first and the last column.
+    `places` maps a page number to entries [line index, row, first column, last column], only for lines whose row does
+    not follow the row of the line above.
     """
 
     pages: list[Page] = field(default_factory=list)
@@ -172,7 +172,7 @@ class Book:
     _length: int = 0
 
     def add(self, sheet: Sheet, warnings: Sequence[str] = (), *, names_sheet: bool = True) -> None:
-        """Add a sheet's pages, several for a long sheet, and none for an empty sheet without warnings."""
+        """Add a sheet as pages: several for a long sheet, no page for an empty sheet without warnings."""
         lines = list(lines_of_sheet(sheet))
         if not lines and not warnings:
             return
@@ -245,14 +245,14 @@ def lines_of_sheet(sheet: Sheet) -> Iterator[SheetLine]:
 
 @dataclass(frozen=True)
 class Block:
-    """A sheet's rows and columns which belong together."""
+    """A range of rows and columns which form a table."""
 
     rows: tuple[int, ...]
     columns: tuple[int, ...]
 
 
 class _Merged:
-    """Gives the text at each position in a merged cell; `None` where the cell on the left continues."""
+    """Returns each cell's text, also inside merged cells; `None` where the cell on the left extends."""
 
     def __init__(self, sheet: Sheet) -> None:
         self._rows = sheet.rows
@@ -326,7 +326,7 @@ def _side_by_side(sheet: Sheet, rows: Sequence[int], spans: _Merged) -> Iterator
 
 
 def _are_separate(left: Block, right: Block, spans: _Merged) -> bool:
-    """Whether two blocks are separate tables, each with heads and row names, or else one table with an empty column."""
+    """Whether neighbouring blocks are two tables, each with heads and row names, rather than a table with a gap."""
     if min(len(left.columns), len(right.columns)) < 2 or min(len(left.rows), len(right.rows)) < 2:
         return False
     for block in (left, right):
@@ -361,7 +361,7 @@ def _lines_of_block(sheet: Sheet, block: Block, spans: _Merged) -> Iterator[Shee
 
 
 def _pairs(block: Block, grid: Sequence[Sequence[str | None]], columns: tuple[int, int]) -> Iterator[SheetLine]:
-    """Write a two-column block without heads in pairs: "From: 4 May"."""
+    """Write a two-column block without heads as pairs: "From: 4 May"."""
     for row, cells in zip(block.rows, grid, strict=True):
         yield SheetLine(row_in_words(None, [(cell or "").removesuffix(":").rstrip() for cell in cells]), row, columns)
 
@@ -369,7 +369,7 @@ def _pairs(block: Block, grid: Sequence[Sequence[str | None]], columns: tuple[in
 def _table_lines(
     block: Block, grid: list[list[str | None]], columns: tuple[int, int], above: int, heads: int
 ) -> Iterator[SheetLine]:
-    """Write a table's rows with the heads, like `lines_of`, and with row numbers."""
+    """Yield a table's heads and rows as lines, each with the row in the sheet."""
     body = grid[above:]
     if not body:
         return
@@ -400,7 +400,7 @@ def _table_lines(
 
 
 def _repeat_merged(cells: Sequence[str | None]) -> list[str]:
-    """Repeat a merged cell's text in each column, unless it is long."""
+    """Repeat a merged cell's text in each column which the cell covers, unless the text is long."""
     repeated: list[str] = []
     for cell in cells:
         repeated.append((repeated[-1] if repeated and len(repeated[-1]) <= 80 else "") if cell is None else cell)
@@ -408,7 +408,7 @@ def _repeat_merged(cells: Sequence[str | None]) -> list[str]:
 
 
 def _with_ends(cells: Sequence[str]) -> str:
-    """Write a row with bars between cells. Empty cells at both ends would look like Markdown: the last becomes "–"."""
+    """Join cells with "|". If both end cells are empty, the last becomes "–", or the row would look like Markdown."""
     texts = [cell.replace("|", "/") for cell in cells]
     if not texts[0] and not texts[-1]:
         texts[-1] = "–"
@@ -416,7 +416,7 @@ def _with_ends(cells: Sequence[str]) -> str:
 
 
 def _heads(grid: Sequence[Sequence[str | None]], marked_heads: Sequence[int] = ()) -> tuple[int, int, int]:
-    """Return how many title rows come first, how many rows come before the heads, and how many rows are heads."""
+    """Return how many rows are titles, how many rows precede the heads, and how many rows are heads."""
     width = len(grid[0])
     filled = [sum(bool(cell) for cell in row) for row in grid]
     titles = 0
@@ -438,7 +438,7 @@ def _heads(grid: Sequence[Sequence[str | None]], marked_heads: Sequence[int] = (
 
 
 def _bold_heads(grid: Sequence[Sequence[str | None]], is_bold: Sequence[bool]) -> list[int]:
-    """Return the first bold row, if there are only titles and pairs above, and no table rows."""
+    """Return the first bold row's index in a list if no table row precedes; else []."""
     index = next((place for place, bold in enumerate(is_bold) if bold), None)
     if index is None or any(sum(bool(cell) for cell in row) > 2 for row in grid[:index]):
         return []
@@ -450,7 +450,7 @@ def _depth(grid: Sequence[Sequence[str | None]]) -> int:
 
 
 def _guess_head_rows(grid: Sequence[Sequence[str | None]]) -> int:
-    """Guess the number of head rows, including an upper row with merged cells, for example years."""
+    """Guess how many rows are heads. Merged cells, for example years, may be in an upper head row."""
     if rows := guessed_head_rows(grid):
         return rows if rows > 1 or len(grid[0]) > 2 or _has_figures(grid) else 0
     rows = 1
@@ -463,12 +463,12 @@ def _guess_head_rows(grid: Sequence[Sequence[str | None]]) -> int:
 
 
 def _has_figures(grid: Sequence[Sequence[str | None]]) -> bool:
-    """Whether the second column has figures in most rows but not in the head, which excludes a form."""
+    """Whether most rows have digits in the second column, but the head has none. Forms fail this test."""
     figures = [any(map(str.isdigit, row[1] or "")) for row in grid]
     return not figures[0] and figures[1:].count(True) >= MOST_FIGURES * len(figures[1:])
 
 
 def _is_alone(row: Sequence[str | None]) -> bool:
-    """Whether a row's only cell is a title above a table, rather than a head over some columns."""
+    """Whether a row's only cell is a title above the table, rather than a head over some columns."""
     is_over_some = any(cell is None for cell in row) and not all(cell is None for cell in row[1:])
     return not is_over_some and (bool(row[0]) or len(row) > 2)

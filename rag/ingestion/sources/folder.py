@@ -1,4 +1,4 @@
-"""Read the files in a folder or a ZIP archive; no file can point outside or unpack without end."""
+"""Read the files in a folder or a ZIP archive. Links and names which point outside, and huge files, are refused."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_BYTES = 4 * 1024**3
 
 @dataclass(frozen=True)
 class FoundFile:
-    """A file for ingestion: name, place for the reader, and bytes or a refusal."""
+    """A file to ingest: its name, where a person finds it, and the content or a refusal."""
 
     name: str
     place: str
@@ -35,10 +35,10 @@ class FoundFile:
 
 
 def files_at(path: Path, limits: ExtractionLimits) -> Iterator[FoundFile]:
-    """Yield the readable files at a path by name: a single file, a folder's files, or a ZIP archive's.
+    """Yield the readable files at a path, sorted by name. The path is a file, a folder, or a ZIP archive.
 
-    Hidden files, links out of the folder and archives within archives are left out; a file which may not be unpacked
-    comes with its `refusal`. Raises `InvalidInput` if the archive as a whole is unusable.
+    Left out are hidden files, links out of the folder, and archives within archives. A file which may not be unpacked
+    has a `refusal`. Raises `InvalidInput` if a whole archive is unusable.
     """
     if path.is_dir():
         yield from _files_in_folder(path, limits)
@@ -59,7 +59,7 @@ def count_files(path: Path, limits: ExtractionLimits) -> int:
 
 
 def unreadable_files(path: Path) -> list[str]:
-    """Return the files `files_at` leaves out for their kind; hidden files are no documents and not listed."""
+    """Return the files which `files_at` leaves out because their format is unknown. Hidden files are not listed."""
     if not path.is_dir():
         return []
     names = (file.relative_to(path) for file in sorted(path.rglob("*")) if file.is_file())
@@ -90,7 +90,7 @@ def _read_file(path: Path, place: str, limits: ExtractionLimits) -> FoundFile:
 
 
 def without_shared_folders(places: Sequence[str]) -> list[str]:
-    """Shorten paths: drop the first folders if equal in all paths, like a ZIP file's only folder; keep countries."""
+    """Shorten paths by leading folders which all paths share, like a ZIP file's only folder. Country names stay."""
     parts = [PurePosixPath(place).parts for place in places]
     levels = zip(*(part[:-1] for part in parts), strict=False)
     shared = len(list(takewhile(lambda level: len(set(level)) == 1 and not countries_in(level[0]), levels)))
@@ -143,7 +143,7 @@ class FolderSource:
 
 
 def allowed_folder(path: str, settings: Settings) -> Path:
-    """Return a folder which any tenant's collection may follow. Raises `InvalidInput` outside RAG_SYNC_FOLDERS."""
+    """Return a folder which any tenant's collection may import. Raises `InvalidInput` outside RAG_SYNC_FOLDERS."""
     folder = Path(path).expanduser().resolve()
     roots = [Path(root).expanduser().resolve() for root in settings.sync_folders.split(os.pathsep) if root.strip()]
     if not any(folder == root or root in folder.parents for root in roots):

@@ -1,7 +1,7 @@
-"""Copy read access to a source's documents as our groups.
+"""Copy read access from a source as access by our groups.
 
-A collection has a single set of groups. It gets the groups with access to the source folder, and takes only the files
-open to all these groups: people read nothing here that they may not read at the source.
+A collection has a single set of groups: the groups with access to the source folder. Imported are only files which all
+these groups may read, so nobody reads more here than at the source.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ class Readers:
     is_everybody: bool = False
 
     def include(self, other: Readers) -> bool:
-        """Whether everybody in `others` may read the item."""
+        """Whether everybody in `others` may also read the item with these readers."""
         if self.is_everybody:
             return True
         return not other.is_everybody and other.groups <= self.groups
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names as our groups, () for everybody. Raises `InvalidInput` for names which are too long."""
+        """Return the names of our groups, () for everybody. Raises `InvalidInput` for a name which is too long."""
         return () if self.is_everybody else tuple(sorted({normal_group(name) for name in self.groups} - {""}))
 
 
 def readers_meanwhile(before: Sequence[str], after: Sequence[str]) -> tuple[str, ...]:
-    """Return the groups in both lists (an empty list is everybody), or `NOBODY` without a common group."""
+    """Return the groups in both lists, or `NOBODY` without a common group. An empty list means everybody."""
     if not before or not after:
         return tuple(before or after)
     return tuple(sorted(set(before) & set(after))) or (NOBODY,)
@@ -53,7 +53,7 @@ EVERYBODY = Readers(is_everybody=True)
 
 
 def require_groups(readers: Readers) -> Readers:
-    """Raise `InvalidInput` if no group has access, because a collection without groups is open to everybody here."""
+    """Raise `InvalidInput` if no group has access; a collection without groups would be open to everybody."""
     if not readers.is_everybody and not readers.names:
         raise InvalidInput(
             "At the source, only individual people may read this folder, and no group. Give a group access there. "
@@ -78,7 +78,7 @@ class SharedFolderSource(ABC):
 
     @property
     def state(self) -> dict[str, Any]:
-        """Return the state for the next sync: the list of entries, and the position to ask for changes from."""
+        """Return the state for the next sync: the known entries, and the position after which changes are requested."""
         return self._state
 
     def readers(self) -> tuple[str, ...] | None:
@@ -132,7 +132,7 @@ class SharedFolderSource(ABC):
 
 
 def moment_of(text: object) -> datetime | None:
-    """Read a time from an API; `None` for other text."""
+    """Parse a time from an API; `None` for other text."""
     try:
         return datetime.fromisoformat(str(text))
     except ValueError:

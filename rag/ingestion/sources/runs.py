@@ -52,7 +52,7 @@ SourceMaker = Callable[[Collection, Mapping[str, Any]], Source]
 
 
 class SourceEvents(Protocol):
-    """Stores the change events from a kind of source, and syncs the items they name."""
+    """Stores change events from a kind of source, and syncs the items named in the events."""
 
     kind: str
 
@@ -63,7 +63,7 @@ class SourceEvents(Protocol):
     def note(
         self, connection: Connection, collection: Collection, payload: Mapping[str, Any], settings: Mapping[str, Any]
     ) -> bool:
-        """Store an event in the caller's transaction; return `False` for an outdated event. Raises `InvalidInput`."""
+        """Store an event in the caller's transaction. Return `False` for an outdated event. Raises `InvalidInput`."""
         ...
 
     def follow(
@@ -123,9 +123,9 @@ class SyncRun:
 
 
 class Syncs:
-    """Requests, runs and reports syncs. Thread-safe; only one worker at a time syncs a collection.
+    """Requests and runs syncs, and reports on them. Thread-safe; only one worker at a time syncs a collection.
 
-    `makers` make each kind of source; `usual` names the default kind for a profile's collection.
+    `makers` has a function for each kind of source; `usual` returns the default kind for a profile.
     """
 
     def __init__(
@@ -200,7 +200,7 @@ class Syncs:
         self._database.execute(identity, "set_source", **row, secrets=encrypted)
 
     def _with_secrets(self, source: SourceSettings) -> Mapping[str, Any]:
-        """Return a source's settings together with its secrets. Raises `InvalidInput`."""
+        """Return a source's settings including the decrypted secrets. Raises `InvalidInput`."""
         if not source.secrets:
             return source.settings
         try:
@@ -224,9 +224,9 @@ class Syncs:
         *,
         secrets: Mapping[str, str] | None = None,
     ) -> list[str]:
-        """Try a source without storing anything, and return the titles of its first documents.
+        """Open a source without storing anything, and return the titles of the first documents.
 
-        Raises `InvalidInput` for a source without readable documents, and the errors of reading it.
+        Raises `InvalidInput` for a source without readable documents, and the errors raised by reading it.
         """
         _require_administrator_of(identity, collection)
         with self._open_source(collection, kind, {**settings, **(secrets or {})}) as source:
@@ -241,7 +241,7 @@ class Syncs:
         self._database.execute(identity, "drop_source", collection_id=collection.id, kind=kind)
 
     def follow_again(self, identity: Identity, collection: Collection, source: SourceSettings) -> None:
-        """Follow a dropped source again, with settings, encrypted keys and schedule."""
+        """Follow a dropped source again, with the earlier settings, encrypted keys and schedule."""
         _require_administrator_of(identity, collection)
         row = {"collection_id": collection.id, "kind": source.kind}
         settings = {**row, "settings": Jsonb(source.settings), "secrets": source.secrets}
@@ -252,9 +252,10 @@ class Syncs:
     def set_schedule(
         self, identity: Identity, collection: Collection, every_minutes: int | None, *, kind: str | None = None
     ) -> list[SourceSettings]:
-        """Compare a source every `every_minutes` minutes, first after this time; `None` means only on request.
+        """Sync a source every `every_minutes` minutes, first after this time; `None` means only on request.
 
-        Without a kind, this applies to all the collection's sources, which are returned. Raises `InvalidInput`.
+        Without `kind`, the schedule is set for all sources in the collection. Returns the changed sources. Raises
+        `InvalidInput`.
         """
         _require_administrator_of(identity, collection)
         least, most = SCHEDULE_MINUTES
@@ -280,7 +281,7 @@ class Syncs:
 
     @contextmanager
     def _open_source(self, collection: Collection, kind: str, settings: Mapping[str, Any]) -> Iterator[Source]:
-        """Make a source, and close connections at the end."""
+        """Open a source inside the `with` block, and close its connections at the end."""
         source = self.source(collection, kind, settings)
         try:
             yield source
@@ -291,7 +292,7 @@ class Syncs:
     # Asking
 
     def request(self, identity: Identity, collection: Collection) -> list[SyncRun]:
-        """Queue a comparison with each source without a queued comparison. Raises `InvalidInput`."""
+        """Queue a sync with each source which has no queued sync. Raises `InvalidInput`."""
         _require_administrator_of(identity, collection)
         sources = self._required_sources(collection)
         ids = []
@@ -309,7 +310,7 @@ class Syncs:
         return self._database.fetch_all(who, "find_runs", SyncRun, **parameters)
 
     def run_due(self, tenant_id: str, collection_id: UUID) -> None:
-        """Request the scheduled runs, and schedule the next call. For the queue's worker.
+        """Queue the syncs which are due, and the next call of this function. Called by the queue's worker.
 
         Raises `TenantSuspended`.
         """
@@ -324,9 +325,9 @@ class Syncs:
     # Doing
 
     def run(self, tenant_id: str, collection_id: UUID) -> None:
-        """Do a collection's waiting runs, and follow its events. For the queue's worker.
+        """Do a collection's queued syncs, and sync the items named in events. Called by the queue's worker.
 
-        Raises `JobTaken`, `JobInterrupted`, and the errors in `TEMPORARY`, after which it is run again.
+        Raises `JobTaken`, `JobInterrupted`, and the errors in `TEMPORARY`, after which the job is run again.
         """
         with self._control.claimed(tenant_id, f"sync {collection_id}"):
             collections = find_collections(self._database, tenant_id, collection_id=collection_id)
@@ -339,9 +340,9 @@ class Syncs:
             self._follow_events(collections[0])
 
     def sync_now(self, identity: Identity, collection: Collection, *, allow_empty: bool = False) -> SyncReport:
-        """Compare with every source in the caller's thread; changes are left to the queue. For the command line.
+        """Sync with every source in the caller's thread, for the command line. Changed documents are left to the queue.
 
-        Raises `InvalidInput` without a source, `JobTaken`, and the errors of reading the sources.
+        Raises `InvalidInput` without a source, `JobTaken`, and the errors raised by reading the sources.
         """
         _require_administrator_of(identity, collection)
         self._control.stop_if_suspended(collection.tenant_id)
@@ -359,7 +360,7 @@ class Syncs:
         return report
 
     def _run_one(self, collection: Collection, run_id: UUID, kind: str) -> None:
-        """Do a run. Errors are written to the run's row."""
+        """Do a sync. An error is written to the row in `sync_runs`."""
         source = next((s for s in self.sources(collection) if s.kind == kind), None)
         if source is None:
             self._end(collection, run_id, SyncReport(), N_("The collection no longer follows this source."))
@@ -377,7 +378,7 @@ class Syncs:
     def _compare(
         self, collection: Collection, run_id: UUID, stored: SourceSettings, *, allow_empty: bool = False
     ) -> SyncReport:
-        """Compare with a source and store the outcome; the caller stores an error."""
+        """Sync with a source and store the outcome. Errors are raised, and stored by the caller."""
         tenant_id, reported_at = collection.tenant_id, 0.0
         self._database.execute(tenant_id, "begin_run", run_id=run_id)
 
@@ -410,9 +411,9 @@ class Syncs:
         return report
 
     def _required_readers(self, collection: Collection, source: Source) -> tuple[str, ...] | None:
-        """Return the groups with access to a source, or `None` if access is not copied.
+        """Return the groups with access to the source, or `None` if access is not copied.
 
-        Raises `InvalidInput` if two sources would define access.
+        Raises `InvalidInput` if a second source would also set the collection's groups.
         """
         groups = source.readers() if isinstance(source, SourceWithReaders) else None
         if groups is None:
@@ -443,9 +444,9 @@ class Syncs:
     # Events
 
     def receive(self, tenant_id: str, payload: Mapping[str, Any], *, collection: Collection | None = None) -> bool:
-        """Accept an event from a table of posts, and queue its work. Returns whether the event is new.
+        """Accept an event from a table of posts, and queue its work. Return whether the event is new.
 
-        Raises `InvalidInput` for anything but an event, `NotFound` if no collection follows the table, and
+        Raises `InvalidInput` for a malformed event, `NotFound` if no collection follows the table, and
         `TenantSuspended`.
         """
         # All in one transaction: the sender of an event waits for the answer.
@@ -458,7 +459,7 @@ class Syncs:
     def _following(
         self, connection: Connection, payload: Mapping[str, Any], collection: Collection | None
     ) -> list[tuple[Collection, Mapping[str, Any]]]:
-        """Find the collections an event is for, among all or only the given collection, with their settings.
+        """Find the collections which follow an event's table, with settings; with an id, only the given collection.
 
         Raises `NotFound`.
         """

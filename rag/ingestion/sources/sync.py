@@ -1,8 +1,7 @@
-"""Keep a collection equal to a source: a table of posts, a folder, a GitHub account.
+"""Keep a collection equal to a source, for example a table of posts, a folder, or a GitHub account.
 
-A source lists its items with a hash or a time of change. Only changed items are loaded, stored as the next version of
-their document and left to the queue. A sync without changes is free, and a sync after a kill starts again and finds its
-earlier work unchanged.
+A source lists its items with a hash or a time. Only changed items are loaded, stored as the document's next version,
+and queued. A sync without changes is free. After a kill, the sync starts again and skips finished items.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class SourceContent:
 
 @dataclass(frozen=True, kw_only=True)
 class SourceItem:
-    """An item in a source's list. `key` is the item's permanent name there."""
+    """An item listed by a source. `key` identifies the item there and never changes."""
 
     key: str
     #: Time of the last change, or `None` if unknown to the source.
@@ -60,35 +59,35 @@ class SourceItem:
 
 
 class Source(Protocol):
-    """A provider of items. `kind` names it in the tables; a collection may have one source per kind.
+    """A provider of items. `kind` is its name in the tables; a collection may have one source of each kind.
 
-    A source with a `state` gets it back at its next sync as the setting `state`. `notes` are sentences about items left
-    out, shown with the run.
+    If a source has a `state`, it is stored, and passed to the next sync as the setting `state`. `notes` are sentences
+    about items left out, shown with the sync.
     """
 
     kind: str
 
     def items(self) -> Iterator[SourceItem]:
-        """Yield every item the source holds now. Raises `ProviderError`s, `DatabaseUnavailable`."""
+        """Yield every item in the source. Raises `ProviderError`s, `DatabaseUnavailable`."""
         ...
 
     def expected(self) -> int:
-        """Estimate the number of items for the progress bar; 0 if only listing them tells."""
+        """Estimate the number of items, for the progress bar; 0 if unknown before listing them."""
         ...
 
 
 @runtime_checkable
 class SourceWithReaders(Source, Protocol):
-    """A source which knows its readers."""
+    """A source which knows who may read its items."""
 
     def readers(self) -> tuple[str, ...] | None:
-        """Return the groups with access, () for everybody, or `None` if access is not copied."""
+        """Return the groups with access to the source, () for everybody, or `None` if access is not copied."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class SyncReport:
-    """The outcome of a sync. `documents` are the ids of documents to process."""
+    """The result of a sync: counts, and in `documents` the ids of documents to process."""
 
     added: int = 0
     updated: int = 0
@@ -103,11 +102,11 @@ class SyncReport:
 
     @property
     def items(self) -> int:
-        """The number of items in the source."""
+        """Return the number of items in the source."""
         return self.added + self.updated + self.unchanged + self.failed
 
     def with_one(self, outcome: str, document_id: UUID | None = None, problem: str = "") -> SyncReport:
-        """Return the report with an outcome's count raised by 1."""
+        """Return the report with the count for an outcome raised by 1."""
         report = replace(self, **{outcome: getattr(self, outcome) + 1})
         if document_id is not None:
             report = replace(report, documents=(*self.documents, document_id))
@@ -116,7 +115,7 @@ class SyncReport:
 
 @dataclass(frozen=True, kw_only=True)
 class KnownItem:
-    """An item as left by the last sync."""
+    """What the last sync stored about an item."""
 
     key: str
     updated_at: datetime | None
@@ -126,7 +125,7 @@ class KnownItem:
     has_document: bool
 
     def is_same_as(self, item: SourceItem) -> bool:
-        """Whether the document holds the item's current state."""
+        """Whether the stored item has the same hash or time as the source's item."""
         if self.is_deleted or not self.has_document:
             return False
         return self.hash == item.hash if item.hash else self.updated_at == item.updated_at
@@ -142,8 +141,8 @@ def sync_collection(
     """Make the writer's collection equal to the source: add, update and remove documents.
 
     Changed documents are queued; without a queue, the caller processes the documents in the report. `on_progress(done,
-    total)` is called after each item, with a `total` of 0 if unknown. An unreadable item is counted and keeps its
-    document. Raises `InvalidInput` if the source suddenly lists nothing, unless this is allowed, and the errors of
+    total)` is called after each item; `total` is 0 if unknown. An unreadable item is counted, and its document is kept.
+    Raises `InvalidInput` if the source suddenly lists no items, unless this is allowed, and the errors raised by
     `source.items`; in both cases no document is removed.
     """
     items_by_key = writer.known_items()
@@ -170,7 +169,7 @@ def sync_collection(
 
 
 class SyncWriter:
-    """Adds, renews and removes documents from a collection's source, each in one transaction."""
+    """Adds, updates and removes a source's documents in a collection, each in one transaction."""
 
     def __init__(
         self,
@@ -235,7 +234,7 @@ class SyncWriter:
         return {"collection_id": self._collection.id, "kind": self._kind}
 
     def _renew_metadata(self, item: SourceItem, before: KnownItem) -> bool:
-        """Write metadata which changed without the text. Returns whether any changed."""
+        """Store metadata which changed although the text did not. Return whether any changed."""
         with self._database.transaction(self._collection.tenant_id) as connection:
             parameters = {"original_id": before.original_id, "metadata": Jsonb(dict(item.metadata))}
             renewed = connection.execute(queries["renew_metadata"], parameters).rowcount if item.metadata else 0
@@ -244,7 +243,7 @@ class SyncWriter:
         return bool(renewed)
 
     def _title_of_same(self, content: SourceContent) -> str:
-        """Return the title of a document with the same bytes from a different origin, or ""."""
+        """Return the title of a document with the same content from a different origin, or ""."""
         digest = hashlib.sha256(content.content).hexdigest()
         with self._database.transaction(self._collection.tenant_id) as connection:
             parameters = {**self._where, "file_path": f"{digest[:2]}/{digest}", "digest": content.source_hash or digest}

@@ -56,8 +56,10 @@ SECONDS = 86_400
 
 @dataclass(frozen=True)
 class Token:
-    """A part of a format. `kind` is "literal", "digit", "point", "group", "percent", "slash", "exponent", "text",
-    "date", "elapsed", "noon" or "general".
+    """A part of a number format.
+
+    `kind` is "literal", "digit", "point", "group", "percent", "slash", "exponent", "text", "date", "elapsed", "noon" or
+    "general".
     """
 
     kind: str
@@ -80,9 +82,9 @@ class FormatSection:
 
 @lru_cache(maxsize=8192)
 def format_number(value: float, code: str, language: Language | None = None, *, is_1904: bool = False) -> str:
-    """Write a number in a format; "" if the format hides numbers.
+    """Write a number in an Excel number format; "" if the format hides the number.
 
-    `language` is the workbook's language; with `None`, the format's language counts, if given.
+    `language` is the workbook's language. For dates, and if `language` is `None`, the language in the format is used.
     """
     if GENERAL.fullmatch(code.strip()) or not code.strip():
         return general(value, language or UNKNOWN)
@@ -116,7 +118,7 @@ def is_date_format(code: str) -> bool:
 
 
 def general(value: float, language: Language = UNKNOWN) -> str:
-    """Write a number in the format General: whole numbers with all figures, others with as many as a cell shows."""
+    """Write a number in the format General: whole numbers in full, other numbers with the digits a cell shows."""
     if value == int(value) and abs(value) < 1e15:
         return str(int(value))
     size = abs(value)
@@ -284,7 +286,7 @@ def _last_before(places: Sequence[int], place: int) -> int:
 
 
 def _exact(value: float) -> Decimal:
-    """Return a number with the 15 figures which Excel keeps."""
+    """Return a number rounded to the 15 significant digits which Excel keeps."""
     return Decimal(f"{value:.15g}")
 
 
@@ -296,9 +298,9 @@ def _round(amount: Decimal, places: int) -> Decimal:
 
 
 def _fill_integer(figures: str, places: Sequence[str], language: Language | None) -> list[str]:
-    """Put a whole number's figures into a format's places, from the right.
+    """Distribute a whole number's digits over the digit placeholders of a format, from the right.
 
-    The first place takes all remaining figures.
+    The first placeholder takes all remaining digits.
     """
     filled = [""] * len(places)
     remaining = figures
@@ -377,7 +379,7 @@ def _scientific(value: float, tokens: Sequence[Token], language: Language) -> st
 
 @dataclass(frozen=True)
 class Moment:
-    """A day and time. `day` is `None` for 29 February 1900, which exists only in Excel."""
+    """A date and time. `day` is `None` for 29 February 1900, which only exists in Excel."""
 
     day: date | None
     seconds: int

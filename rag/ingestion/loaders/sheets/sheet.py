@@ -40,7 +40,7 @@ ON_SHEET = N_("Sheet “{name}”: {remark}")
 
 @dataclass(frozen=True, order=True)
 class Span:
-    """A merged cell, including the last row and column."""
+    """A merged cell's range. The last row and column are included."""
 
     top: int
     left: int
@@ -72,7 +72,7 @@ class Sheet:
     unread: Counter[str] = field(default_factory=Counter)
 
     def put(self, row: int, column: int, text: str) -> bool:
-        """Add a cell's text, on a single line; return False if the text is empty."""
+        """Store a cell's text on a single line. Return False if the text is empty."""
         text = on_one_line(text)
         if text:
             self.rows.setdefault(row, {})[column] = text
@@ -125,7 +125,7 @@ def column_number(letters: str) -> int:
 
 
 def place_of(reference: str) -> tuple[int, int]:
-    """Read row and column from a cell reference like "$B$3"; 0 for a missing part."""
+    """Return (row, column) for a cell reference like "$B$3", both from 1; 0 for a missing part."""
     letters = "".join(filter(str.isalpha, reference))
     figures = "".join(filter(str.isdigit, reference))
     return int(figures[:9] or 0), column_number(letters[:4])

@@ -131,7 +131,7 @@ class _SheetReader:
         sheet.unread["comments"] = len(source.cell_note_map)
 
     def _take_row(self, row: int) -> bool:
-        """Read a row; return whether all cells are bold."""
+        """Read a row. Return whether all its cells are bold."""
         sheet, source = self.sheet, self._source
         met = filled = bold = 0
         for column in range(source.row_len(row)):

@@ -53,7 +53,7 @@ PLAIN = Look()
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text in the workbook, and whether all or part of it is struck."""
+    """A text in the workbook. `is_struck` means that all text is struck, `has_struck` a part."""
 
     text: str
     is_struck: bool = False
@@ -154,7 +154,7 @@ class Workbook(OfficePackage):
         sheet.unread["comments"] = sum(len(list(root.iter(S + "comment"))) for root in comments if root is not None)
 
     def cell(self, element: Any, column: int) -> Cell:
-        """Read a cell. `column` is the column if the cell does not state it."""
+        """Read a cell. `column` is used if the cell does not state its column."""
         stored, inline, has_formula = "", None, False
         for part in element:
             if part.tag == VALUE:
@@ -266,7 +266,7 @@ class _SheetReader:
             self._bold.add(self._row)
 
     def _keep(self, cell: Cell, text: Text) -> bool:
-        """Add a cell to the sheet; return whether it shows anything."""
+        """Add a cell to the sheet. Return whether the cell shows anything."""
         sheet = self._sheet
         shown_value = text.text
         if cell.kind in ("s", "str", "inlineStr"):
@@ -307,7 +307,7 @@ class _SheetReader:
 
 
 def text_of(item: Any) -> Text:
-    """Return a string's text from all its parts, except struck parts and reading aids."""
+    """Return a string's text, without struck parts and phonetic guides."""
     visible_text = struck = ""
     for element in item:
         if element.tag == S + "t":

@@ -20,7 +20,7 @@ PLACE = re.compile(r"%([1-9])")
 
 @dataclass
 class Level:
-    """A list level. `restart` is the level, counted from 1, after which numbers start again; 0 for never."""
+    """A list level. The number restarts after the level `restart`, counted from 1; 0 means never."""
 
     start: int = 1
     form: str = "decimal"
@@ -35,7 +35,7 @@ class Level:
 
 @dataclass
 class ListForm:
-    """A list definition: the levels, and the current numbers."""
+    """A list definition: the levels, and the current number on each level."""
 
     levels: dict[int, Level] = field(default_factory=dict)
     counts: dict[int, int] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class ListForm:
 
 @dataclass
 class ListUse:
-    """A list to which paragraphs belong: the definition, changed levels, and start numbers not yet used."""
+    """A list in use: the definition, changed levels, and start numbers not yet used."""
 
     form: ListForm
     levels: dict[int, Level] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class Numbering:
             self._uses[number_id] = _use(use, read[form_id])
 
     def _form_of(self, use: Any, forms: dict[str, Any], uses: dict[str, Any]) -> str:
-        """Return the id of a list's definition, which may be named by a style."""
+        """Return the id of the list definition, which the list names directly or through a style."""
         form_id = value(child(use, "w:abstractNumId")) or ""
         for _ in range(LEVELS):
             link = value(child(forms.get(form_id), "w:numStyleLink"))
@@ -87,7 +87,7 @@ class Numbering:
         return form_id
 
     def label(self, properties: Any, style_id: str, language: str = "") -> str:
-        """Count a paragraph and return the number or bullet in front, with the following space; "" if there is none."""
+        """Count a paragraph, and return its number or bullet with the following space; "" for no list."""
         style = self._styles.style(style_id)
         list_properties = child(properties, "w:numPr")
         number_id = value(child(list_properties, "w:numId")) or style.number_id
@@ -245,7 +245,7 @@ WORDS = (
 
 
 def formatted(count: int, form: str, language: str = "") -> str:
-    """Write a number in a Word number format; in plain figures if the format is unknown or cannot show the number."""
+    """Write a number in a Word number format. Unknown formats, and unsuitable numbers, are written in digits."""
     form = SAME.get(form, form)
     if form == "none" or not 0 <= count < 1_000_000:
         return "" if form == "none" else str(count)

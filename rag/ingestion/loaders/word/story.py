@@ -66,7 +66,7 @@ class Line:
 
 @dataclass
 class Tally:
-    """Counts during the walk: characters written, characters left out by reason, and content which is not text."""
+    """Counts during the walk: characters written, characters left out (by reason), and content which is not text."""
 
     #: Without blank space, like all counts except `hidden`.
     written_count: int = 0
@@ -97,7 +97,10 @@ class Tally:
 
 @dataclass
 class Field:
-    """A field which has begun: the instruction, whether the result has begun, and a form's value without a result."""
+    """A field which is being read: the instruction, and whether the result has begun.
+
+    `form_value` is a form field's value without a result.
+    """
 
     instruction: str = ""
     has_result: bool = False
@@ -111,14 +114,14 @@ class Field:
 
 @dataclass
 class Flow:
-    """A part's lines, and a paragraph which the next paragraph continues, because the mark between them was deleted."""
+    """A part's lines. `carried` is a paragraph which the next continues, because the mark between was deleted."""
 
     lines: list[Line] = field(default_factory=list)
     carried: Words | None = None
 
 
 class Words:
-    """Collects a paragraph's text, and the lines in the paragraph's text boxes."""
+    """Collects a paragraph's text, and in `below` the lines from the paragraph's text boxes."""
 
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
@@ -132,7 +135,7 @@ class Words:
         self.mark = ""
 
     def add(self, text: str, position: str = "") -> None:
-        """Add text; `position` says whether it is raised or lowered."""
+        """Add text. `position` is "superscript", "subscript", or "" for normal text."""
         if not text:
             return
         if position != self._small[0]:
@@ -143,7 +146,7 @@ class Words:
             self._put(text)
 
     def refer(self, mark: str, text: str) -> None:
-        """Add a footnote's or endnote's mark, with the note's text."""
+        """Add a note's mark to the text, and store the note's text."""
         self._flush_small()
         self._parts.append(self._notes.refer(mark, text))
 
@@ -173,7 +176,7 @@ class Words:
 
 
 def characters_in(element: Any) -> int:
-    """Count the text characters in an element, without blank space. Alternative content counts in the visible form."""
+    """Count the visible characters in an element, without blank space. Hidden alternatives are not counted."""
     name = name_of(element.tag)
     if name in TEXTS:
         return visible(element.text)
@@ -188,12 +191,12 @@ def visible(text: str | None) -> int:
 
 
 def alternative(element: Any) -> Any:
-    """Return which form of alternative content is visible: the first, unless only the last has text."""
+    """Return the visible alternative in `mc:AlternateContent`: the first, unless only the last has text."""
     return _visible_form(element)[0]
 
 
 def _visible_form(element: Any) -> tuple[Any, int]:
-    """Return the visible form and the number of characters."""
+    """Return the visible alternative, and how many characters are in the alternative."""
     first, fallback = child(element, "mc:Choice"), child(element, "mc:Fallback")
     count = 0 if first is None else characters_in(first)
     if count or fallback is None:
@@ -227,9 +230,9 @@ class Story:
         self.referred: set[tuple[str, str]] = set()
 
     def add_notes(self, kind: str, root: Any, form: str | None) -> None:
-        """Read the footnotes or endnotes.
+        """Store the footnotes or endnotes in `root`, by id.
 
-        `form` is the number format; "" if numbers start again within the document.
+        `form` is the number format; `None` keeps the format, "" : numbering restarts within the document.
         """
         for element in () if root is None else root:
             if value(element, "type") in (None, "normal"):
@@ -239,7 +242,7 @@ class Story:
     def lines(self, root: Any, place: str = "") -> list[Line]:
         """Return the lines in a part, or in an element like a text box.
 
-        `place` chooses the tally; "" keeps the current tally.
+        `place` names the tally in which characters are counted; "" keeps the current tally.
         """
         before = self._fields, self._is_margin, self.tally
         self._fields, self._is_margin = [], place == "margins" or (self._is_margin and not place)
@@ -282,7 +285,7 @@ class Story:
                 self.tally.inserted += 1
 
     def _end(self, flow: Flow) -> None:
-        """Write the paragraph which waits for a continuation, if any."""
+        """Write the carried paragraph, if any, when a flow ends."""
         if flow.carried is not None:
             words, flow.carried = flow.carried, None
             self._write(words, 0, "", flow)
@@ -620,7 +623,7 @@ class Story:
         return flow.lines
 
     def _cell_text(self, cell: Any, below: list[Line]) -> str:
-        """Return a cell's text on a line. An inner table is written in words, or if long, added to `below`."""
+        """Return a cell's text on a line. A short inner table becomes a sentence, a long table added to `below`."""
         parts: list[str] = []
         for lines, is_table in self._pieces(cell):
             if not is_table:
@@ -632,7 +635,7 @@ class Story:
         return self.notes.in_place(" ".join(" ".join(parts).split()))
 
     def _pieces(self, cell: Any) -> Any:
-        """Yield a cell's content in order: lines of text, and each inner table's lines."""
+        """Yield the parts of a cell in order: (lines, whether they are an inner table)."""
         flow = Flow()
         for element in cell:
             if name_of(element.tag) == "w:tcPr":
@@ -682,7 +685,7 @@ def is_layout(rows: list[Any]) -> bool:
 
 
 def is_custom_mark(element: Any) -> bool:
-    """Whether an element refers to a note whose mark the author typed."""
+    """Whether an element refers to a note with a mark typed by the author."""
     if name_of(element.tag) not in ("w:footnoteReference", "w:endnoteReference"):
         return False
     return (value(element, "customMarkFollows") or "0").lower() in ("1", "true", "on")
@@ -713,7 +716,7 @@ def _without_page_numbers(text: str) -> str:
 
 
 def _form_value(data: Any) -> str:
-    """Return what an old form field shows if it has no result: a tick box or the chosen entry."""
+    """Return the value of an old form field without a result: a tick box, or the chosen entry."""
     box = child(data, "w:checkBox")
     if box is not None:
         checked = child(box, "w:checked")
@@ -728,7 +731,7 @@ def _form_value(data: Any) -> str:
 
 
 def _text_of_field(closed: Field) -> str:
-    """Return what a field shows if it has no result: a button's text or a symbol."""
+    """Return the text of a field without a result: a button's text, or a symbol."""
     if match := MACRO_BUTTON.fullmatch(closed.instruction):
         return match[1].strip()
     if match := SYMBOL_FIELD.match(closed.instruction):

@@ -139,9 +139,9 @@ class Styles:
 
 
 def _position(half_points: int) -> str:
-    """Return whether text moved by hand is raised or lowered, or "" if moved too little.
+    """Return "superscript" or "subscript" for text moved up or down by half points, or "" for small moves.
 
-    LibreOffice writes raised text so.
+    LibreOffice writes raised text this way.
     """
     if abs(half_points) < LEAST_MOVED:
         return ""

@@ -42,7 +42,7 @@ PRIVATE = re.compile("[\uf000-\uf0ff]")
 
 
 def symbol(code: int, font: str) -> str:
-    """Return the sign for a character code in a symbol font; "" if unknown."""
+    """Return the sign which a symbol font draws for a character code; "" if unknown."""
     low_code = code & 0xFF if 0xF000 <= code <= 0xF0FF else code
     signs = FONTS.get(font.lower())
     if signs is not None:
@@ -53,7 +53,7 @@ def symbol(code: int, font: str) -> str:
 
 
 def with_symbols(text: str, font: str) -> str:
-    """Return a text with the signs which a font draws."""
+    """Return a text with the letters replaced by the signs which a symbol font draws."""
     if font in FONTS:
         return "".join(symbol(ord(character), font) for character in text)
     return PRIVATE.sub(lambda match: symbol(ord(match[0]), font) or match[0], text)
@@ -130,7 +130,7 @@ def _bracket_child(element: Any, name: str) -> str:
 
 
 def _bracket(text: str) -> str:
-    """Put a text in brackets, if its parts would otherwise be read separately."""
+    """Put a text in brackets, unless it is a single number, name or bracket."""
     return text if SIMPLE.fullmatch(text) else f"({text})"
 
 
