@@ -71,7 +71,7 @@ _reading = threading.Lock()
 
 
 def current() -> str:
-    """Return the current reader's language."""
+    """Return the current reader's language code."""
     if chosen := _chosen.get():
         return chosen
     for find in _finders:
@@ -82,7 +82,7 @@ def current() -> str:
 
 @contextmanager
 def speaking(language: str) -> Iterator[None]:
-    """Use this language within the block, including calls from it."""
+    """Use this language inside the `with` block, and in functions called there."""
     token = _chosen.set(language if language in LANGUAGES else ENGLISH)
     try:
         yield
@@ -91,18 +91,18 @@ def speaking(language: str) -> Iterator[None]:
 
 
 def speak(language: str) -> None:
-    """Use this language in the rest of this context."""
+    """Use this language from now on in this context (a `contextvars` context)."""
     _chosen.set(language if language in LANGUAGES else ENGLISH)
 
 
 def ask_also(find: Callable[[], str]) -> None:
-    """Use `find` for the language if no context carries it."""
+    """Register a function which is asked for the language if the context has none."""
     if find not in _finders:
         _finders.append(find)
 
 
 def accepted(header: str) -> list[str]:
-    """Return the languages in an Accept-Language header, two letters each, preferred first."""
+    """Return the languages in an Accept-Language header in two-letter codes, preferred first."""
     weighed: dict[str, float] = {}
     for part in header[:1000].split(","):
         tag, _, weight = part.partition(";")
@@ -117,7 +117,7 @@ def accepted(header: str) -> list[str]:
 
 
 def choose(*wishes: str | Iterable[str]) -> str:
-    """Return the first wish the interface supports, else English."""
+    """Return the first of these languages which the interface supports, else English."""
     for wish in wishes:
         for name in [wish] if isinstance(wish, str) else wish:
             if name in LANGUAGES:
@@ -134,7 +134,7 @@ def direction(language: str | None = None) -> str:
 
 
 def N_(message: str) -> str:
-    """Mark a sentence for the catalogues; it is translated on use."""
+    """Mark a sentence for the catalogues; the translation happens when the sentence is shown."""
     return message
 
 
@@ -185,7 +185,7 @@ def translated(sentence: str) -> str:
 
 
 def meant_by(text: str, messages: Iterable[str]) -> str:
-    """Return the English message translated as `text` into any interface language, or ""."""
+    """Return which of these English messages gives `text` in any interface language, or ""."""
     originals = list(messages)
     for language in LANGUAGES:
         for message in originals:
@@ -218,7 +218,7 @@ def _filled_again(
     language: str,
     translated_values: Mapping[str, str] | None = None,
 ) -> str:
-    """Translate a sentence and its values; `said` has translated values."""
+    """Fill a sentence's translation with its values. Values are translated too, except quotations and names."""
     with speaking(language):
         # Quotations and names are not translated.
         filled = {n: v if n == "names" or f"“{{{n}}}”" in message else _value(v) for n, v in values.items()}
@@ -235,7 +235,7 @@ def _value(value: str) -> str:
 
 
 def _row(text: str, language: str) -> tuple[str, bool]:
-    """Translate sentences in a row; also return whether all are known."""
+    """Translate consecutive sentences. Also return whether all were in the catalogue."""
     translations, place, is_complete = list[str](), 0, True
     while place < len(text):
         translation = _sentence_at(text, place, language)
@@ -256,7 +256,7 @@ def _end(text: str, place: int) -> int:
 
 
 def _named_sentence_at(text: str, place: int, language: str) -> tuple[str, int] | None:
-    """Translate a sentence behind a name: "Leave guide: This page is blank."."""
+    """Translate a sentence after a name and a colon: "Leave guide: This page is blank."."""
     for colon in re.finditer(": ", text[place : _end(text, place)]):
         if translation := _sentence_at(text, place + colon.end(), language):
             return text[place : place + colon.end()] + translation[0], translation[1]
@@ -264,7 +264,7 @@ def _named_sentence_at(text: str, place: int, language: str) -> tuple[str, int] 
 
 
 def _sentence_at(text: str, place: int, language: str) -> tuple[str, int] | None:
-    """Translate the sentence at this place; return the text and its end."""
+    """Translate the sentence which starts at this position. Return the translation and the sentence's end."""
     first = WORD.match(text, place)
     word, beginnings = first[0] if first else "", _beginnings(language)
     for original in beginnings.by_word.get(word, ()):
@@ -293,13 +293,15 @@ def _rest(text: str, place: int, language: str) -> tuple[str, int]:
 
 @dataclass(frozen=True)
 class _Original:
-    """A sentence in a catalogue, or its head."""
+    """An English sentence in a catalogue, or the beginning before a sentence, like "Page 4:"."""
 
     message: str
     is_head: bool = False
 
     def values(self, text: str, place: int) -> dict[str, str]:
-        """Return the values of the sentence at this place, and under "" the whole sentence; {} for no match."""
+        """Match a text with the sentence at this position. Return the values, and under "" all its text; {} without a
+        match.
+        """
         match = self.pattern.match(text, place, place + LONGEST_SENTENCE)
         values = match.groupdict() if match else {}
         # Only quotations may contain several sentences.
@@ -308,7 +310,7 @@ class _Original:
         return {**values, "": match[0]} if match else {}
 
     def translate_at(self, text: str, place: int, language: str) -> tuple[str, int] | None:
-        """Translate the sentence at this place; return the text and its end."""
+        """Translate the text at this position. Return the translation and its end."""
         values = self.values(text, place)
         full_sentence = values.pop("", "")
         return (
@@ -323,7 +325,7 @@ class _Original:
 
     @cached_property
     def second(self) -> str:
-        """The text after a placeholder at the beginning."""
+        """The first text after a placeholder at the beginning."""
         return SENTENCE_END.split(PLACEHOLDER.split(self.message)[2])[0]
 
     @cached_property
@@ -343,7 +345,7 @@ class _Original:
 
 @dataclass(frozen=True)
 class _Beginnings:
-    """Sentences by their first words, sentences with a placeholder first, and all sentences with placeholders."""
+    """A catalogue's sentences by first word; separately, sentences starting with a placeholder or containing any."""
 
     by_word: dict[str, list[_Original]] = field(default_factory=dict)
     #: Beginnings before a sentence, like the page in "Page 4: This page is blank.".
@@ -440,12 +442,12 @@ def percentage(share: float, decimals: int = 1) -> str:
 
 
 def numbers_pattern(where: Locale) -> str:
-    """Return the pattern for percentages, which shows where the sign goes."""
+    """Return the language's pattern for percentages, which shows where the sign stands."""
     return str(where.percent_formats[None].pattern)
 
 
 def dollars(amount: Decimal, decimals: int) -> str:
-    """Write an amount in US dollars."""
+    """Format an amount in US dollars for the reader."""
     from babel import numbers
 
     where = locale()

@@ -59,7 +59,7 @@ NO_VENV = "Python's venv module is incomplete (Debian, Ubuntu: `sudo apt install
 
 
 class SetUpFailed(Exception):
-    """A sentence for the person who starts the product."""
+    """Setting up failed. The message is a sentence for the person who starts the product."""
 
 
 def main(arguments: list[str]) -> int:
@@ -129,7 +129,7 @@ def check_machine(command: str) -> None:
 
 
 def taken_address() -> str:
-    """Return the product's listening address if another program uses it, else ""."""
+    """Return the address on which the product would listen if another program uses it, else ""."""
     address, port = setting("RAG_ADDRESS", "127.0.0.1"), setting("PORT", "8501")
     if not port.isdecimal():
         return ""  # the product reports the port
@@ -144,7 +144,7 @@ def taken_address() -> str:
 
 
 def setting(name: str, default: str) -> str:
-    """Read a setting like the product: the environment, else `.streamlit/secrets.toml`, else the default."""
+    """Read a setting like the product: from the environment, else `.streamlit/secrets.toml`, else the default."""
     try:
         secrets = tomllib.loads((PROJECT / ".streamlit" / "secrets.toml").read_text("utf-8"))
     except (OSError, ValueError):
@@ -200,7 +200,7 @@ def is_made_by_this_python(environment: Path) -> bool:
 
 
 def install_with_uv(python: Path, requirements: list[Path]) -> bool:
-    """Install with uv, fetched by pip. Return whether this worked: pip's index may lack uv, or be closed to uv."""
+    """Install the packages with uv, which pip fetches. Return whether this worked: pip's index may not offer uv."""
     pinned = (PROJECT / INSTALLER).with_suffix(".txt")
     fetched = pip(python, pinned)
     if fetched.returncode != 0:
@@ -253,7 +253,7 @@ def install_with_pip(python: Path, requirements: list[Path]) -> str:
 
 
 def newer_python() -> str:
-    """Return a sentence for a Python that came out after the lock was made, else an empty string."""
+    """Return a sentence if this Python is newer than the lock, else ""."""
     if sys.version_info[:2] <= tuple(map(int, PYTHONS[-1].split("."))):
         return ""
     return (
@@ -284,7 +284,10 @@ def last_line(text: str) -> str:
 
 
 def run_checks(arguments: list[str]) -> int:
-    """Format, lint, types, tests: all run, and the first that fails decides. Types are checked beside the tests."""
+    """Check format, lint and types, and run the tests. All are run; the result is the first failure's exit code.
+
+    Types are checked while the tests run.
+    """
     results = []
     for check in (["ruff", "format", "--check", "."], ["ruff", "check", "."]):
         say(" ".join(check[:2]))
@@ -308,7 +311,7 @@ def run_checks(arguments: list[str]) -> int:
 
 
 def lock() -> int:
-    """Lock the lists with all their dependencies; a locked version stays unless a list requires a change."""
+    """Lock the requirement lists with all dependencies. A locked version only changes if a list requires this."""
     locked: list[str] = []
     for source in (*LISTS, TOOL_LIST, INSTALLER):
         target = str(Path(source).with_suffix(".txt"))
@@ -328,7 +331,9 @@ def lock() -> int:
 
 
 def files_for_every_python() -> int:
-    """Return 0 if every product package has a wheel for each of `PYTHONS`, on this system."""
+    """Return the exit code of a check: 0 if every product package has a wheel for each Python in `PYTHONS`, on this
+    system.
+    """
     for version in PYTHONS:
         say(f"Looking for the files of Python {version}")
         with tempfile.TemporaryDirectory() as folder:
@@ -375,7 +380,7 @@ def newest_release() -> str:
 
 
 def merged(*locks: str) -> str:
-    """Join locks; a package in several appears once."""
+    """Join locks. A package which is in several locks appears once."""
     entries: dict[str, str] = {}
     for lock in locks:
         for entry in re.findall(r"^[A-Za-z0-9].*\n(?:[ \t].*\n)*", lock, re.MULTILINE):
@@ -416,7 +421,7 @@ def release() -> int:
 
 
 def tool(name: str, *arguments: str) -> int:
-    """Run one of the tools."""
+    """Run one of the tools for development."""
     return subprocess.call([str(TOOLS / BINARIES / name), *arguments])  # noqa: S603
 
 

@@ -53,7 +53,7 @@ Tell = Callable[[str, str, Mapping[str, Any]], object]
 
 @dataclass(frozen=True, kw_only=True)
 class Recipients:
-    """Recipients of e-mails: the lowest role, `None` for nobody."""
+    """Who gets an e-mail: people with at least this role; `None` for nobody."""
 
     digest_for: Role | None = None
     alerts_for: Role | None = Role.ADMIN
@@ -61,7 +61,7 @@ class Recipients:
 
 @dataclass(frozen=True, kw_only=True)
 class Fallen:
-    """A figure which is worse than in the previous run."""
+    """A quality measure which is worse than in the previous run."""
 
     figure: str
     before: float
@@ -83,7 +83,7 @@ class _EmailText:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkParts:
-    """The services used by the work."""
+    """The services which scheduled work uses."""
 
     analytics: Analytics
     gaps: Gaps
@@ -95,7 +95,7 @@ class WorkParts:
 
 
 class ScheduledWork:
-    """Does each tenant's scheduled work, and keeps each tenant's wishes."""
+    """Does the scheduled work for each tenant, and stores each tenant's settings for the work."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class ScheduledWork:
         tell: Tell = lambda tenant_id, kind, data: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`tell` reports an event to other programs."""
+        """`tell` is called to report an event to other programs."""
         self._database = database
         self._settings = settings
         self._parts = parts
@@ -121,17 +121,17 @@ class ScheduledWork:
 
     @property
     def can_send(self) -> bool:
-        """Return whether a mail server is set."""
+        """Whether a mail server is configured."""
         return can_send(self._settings)
 
     def recipients(self, tenant_id: str) -> Recipients:
-        """Return who is written to."""
+        """Return who gets e-mails."""
         stored: dict[str, str] = self._database.fetch_value(tenant_id, "letters") or {}
         roles = {name: None if role == "nobody" else Role(role) for name, role in stored.items()}
         return Recipients(**{name: roles[name] for name in ("digest_for", "alerts_for") if name in roles})
 
     def set_recipients(self, identity: Identity, recipients: Recipients) -> None:
-        """Set who is written to. For administrators."""
+        """Set who gets e-mails. For administrators."""
         require_admin(identity)
         if Role.EMPLOYEE in (recipients.digest_for, recipients.alerts_for):
             raise InvalidInput("Reports and alerts go to managers or administrators.")
@@ -154,7 +154,7 @@ class ScheduledWork:
     # Due work
 
     def run(self, tenants: Sequence[str], *, now: datetime | None = None) -> None:
-        """Do the short work due for these tenants; a failure for a tenant does not hold up the others."""
+        """Do the short work due for these tenants. After a failure for a tenant, the work for the others continues."""
         self._do((self._solve_gaps, self._forget, self._warn, self._write_digest), tenants, now)
 
     def run_all_golden(self, tenants: Sequence[str], *, now: datetime | None = None) -> None:
@@ -175,7 +175,7 @@ class ScheduledWork:
                     log.exception("%s of %s was not done", work.__name__.strip("_"), tenant_id)
 
     def _is_mine(self, tenant_id: str, work: str, day: date) -> bool:
-        """Whether this process should do the work: nobody did since the day began."""
+        """Whether this process should do the work: no process has done it since the day began."""
         if self._clock() < self._later.get((tenant_id, work), -math.inf):
             return False
         self._take_back(tenant_id, work)
@@ -217,7 +217,7 @@ class ScheduledWork:
                 self._note_not_done(tenant_id, work)
 
     def warn_of(self, tenant_id: str, budget: Budget) -> bool:
-        """Warn that a budget is nearly or fully spent; return value like `_send`."""
+        """Warn about a budget which is nearly or fully spent. Returns like `_send`."""
 
         def write() -> _EmailText:
             whose = {"company": _("the company"), "group": budget.user_group, "person": budget.person}[budget.scope]
@@ -249,7 +249,7 @@ class ScheduledWork:
             self._note_not_done(tenant_id, "digest")
 
     def digest(self, who: Who, period: Period, filters: Filters | None = None, *, chosen: Sequence[str] = ()) -> Digest:
-        """Return a period's digest: the parts this person may read, or everything for a tenant's id.
+        """Return a period's digest: the parts which this person may read, or all parts for a tenant's id.
 
         `chosen` lists the filters' names.
         """
@@ -260,7 +260,7 @@ class ScheduledWork:
         return make_digest(self._parts.analytics, self._parts.gaps, who, period, filters, title=title)
 
     def send_digest(self, tenant_id: str, role: Role, *, until: date) -> bool:
-        """Send a week's digest to each recipient in their language; return value like `_send`."""
+        """Send each recipient the week's digest in their language. Returns like `_send`."""
 
         def write() -> _EmailText:
             digest = self.digest(tenant_id, Period.of_days(7, until=until))
@@ -285,9 +285,9 @@ class ScheduledWork:
                     self._note_not_done(tenant_id, work, again_seconds=0)
 
     def run_golden(self, tenant_id: str, collection: Collection, *, since: datetime) -> Run | None:
-        """Ask a collection's golden questions, and report fallen figures. `None` without golden questions.
+        """Ask a collection's golden questions, and report measures which fell. Returns `None` without golden questions.
 
-        An interrupted run with the same questions and settings, begun after `since`, is continued.
+        An interrupted run with the same questions and settings is continued if it began after `since`.
         """
         golden = list(self._parts.evaluations.golden(tenant_id, collection.id).values())
         if not golden:
@@ -333,9 +333,9 @@ class ScheduledWork:
             return ()
 
     def _send(self, tenant_id: str, role: Role | None, write: Callable[[], _EmailText]) -> bool:
-        """Send the e-mail from `write` to each person with the role, in their interface language.
+        """Send the e-mail which `write` builds to each person with the role, in their interface language.
 
-        Return False if no e-mail was accepted.
+        Returns False if no e-mail was accepted.
         """
         if role is None or not self.can_send:
             return True
@@ -368,9 +368,9 @@ class ScheduledWork:
 
 
 def fallen_figures(compared: Sequence[Comparison]) -> list[Fallen]:
-    """Return figures clearly worse over the same questions; empty with few questions.
+    """Return the measures which are clearly worse over the same questions; empty with few questions.
 
-    Times and costs fluctuate: they must also be worse beyond chance.
+    Times and costs fluctuate, and must also be worse beyond chance.
     """
     fallen = []
     for row in compared:

@@ -59,7 +59,7 @@ def profile_by_name(name: str) -> Profile:
     """Return the profile with this name.
 
     Raises:
-        InvalidInput: the name is unknown; the message lists the known names.
+        InvalidInput: the name is unknown; the error's message lists the known names.
     """
     try:
         return PROFILES[name]

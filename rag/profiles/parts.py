@@ -192,7 +192,7 @@ class Chunking(Part):
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, value: Any) -> Any:
-        """Replace 0 and empty lists by defaults, and lower default limits to stay below a chosen larger limit."""
+        """Replace 0 and empty lists by defaults. Lower a default limit if a larger limit was set below it."""
         if not isinstance(value, dict):
             return value
         values = {
@@ -364,7 +364,7 @@ class Search(Part):
 class Understanding(Part):
     """Settings for understanding a question before the search.
 
-    Those that need a model are off, because each costs a call.
+    Settings which need a model are off by default, because each costs a call.
     """
 
     group = "Search"

@@ -69,7 +69,7 @@ class Profile(BaseModel):
         return getattr(getattr(self, SETTINGS[name].part), name)
 
     def changed(self, **values: Any) -> Self:
-        """Return a copy with other values for some settings, without checking for contradictions.
+        """Return a copy in which some settings have other values. Contradictions are not checked.
 
         Raises:
             InvalidInput: a setting is unknown, or a value is invalid.
@@ -111,7 +111,7 @@ class Profile(BaseModel):
         return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
     def passages(self, top_k: int | None = None) -> int:
-        """Return the number of chunks in the context: `top_k`, or at most `rerank_top_n` with reranking."""
+        """Return the number of chunks in the context: `top_k`, with reranking at most `rerank_top_n`."""
         maximum = top_k or self.search.top_k
         return (
             min(maximum, self.ranking.rerank_top_n) if self.ranking.reranking and self.ranking.rerank_top_n else maximum
@@ -127,7 +127,7 @@ class Profile(BaseModel):
         return embedder_default
 
     def contradiction(self) -> str:
-        """Return a sentence about contradicting settings; "" if all agree."""
+        """Return a sentence about settings which contradict each other; "" if no settings do."""
         cut, search, ranking = self.chunking, self.search, self.ranking
         candidates = search.top_k * search.candidate_factor
         rules = (
@@ -201,7 +201,9 @@ class Setting(FormField):
     only_with: tuple[str, tuple[Any, ...]] | None
 
     def has_effect(self, profile: Profile) -> bool:
-        """Whether this setting has an effect in a profile, which may depend on another setting."""
+        """Whether this setting has an effect in a profile. `only_with` may require a certain value in a different
+        setting.
+        """
         if self.only_with is None:
             return True
         other, values = self.only_with
@@ -235,7 +237,7 @@ SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in _setting
 
 @dataclass(frozen=True, init=False)
 class Options:
-    """Options of a single call: filters, and values for settings declared `per_call`.
+    """The options for a single call: filters, and values for settings declared `per_call`.
 
     `None` keeps the collection's value.
 
@@ -260,7 +262,9 @@ class Options:
         return Options(filters=self.filters, **{**self.settings, **settings})
 
     def applied_to(self, profile: Profile) -> Profile:
-        """Return the profile with these options. A given similarity threshold is used without calibration."""
+        """Return the profile with these options. A similarity threshold in the options replaces the calibrated
+        threshold.
+        """
         if not self.settings:
             return profile
         mode = {"threshold_mode": "absolute"} if "similarity_threshold" in self.settings else {}

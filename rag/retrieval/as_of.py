@@ -1,9 +1,9 @@
-"""Answer questions about the rules on a certain day from the version valid on this day.
+"""Answer questions about the rules on a certain day from the document version valid on this day.
 
 "What was the hotel limit in June 2025?" is answered from the version valid then, "What is the hotel limit from January
-on?" from the version which starts by then. The search itself covers published versions only. Each passage found is
-replaced by its counterpart in the version valid on the day. Passages which exist only in this version are added if they
-share more words with the question.
+on?" from the version which starts by then. The search covers only published versions. Then each hit is replaced by the
+matching chunk in the version valid on the day. Chunks without a match there are added if they share more words with the
+question.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ _TAIL = (
 
 @dataclass(frozen=True)
 class NamedDay:
-    """The day in a question, and the question without this day."""
+    """The day for which a question asks, and the question's text without this day."""
 
     day: date
     text: str
@@ -97,10 +97,10 @@ class NamedDay:
 
 
 def past_day_in(text: str, language: str, today: date) -> NamedDay | None:
-    """Return the past day a question asks about, or `None` for today's rules.
+    """Return the past day for which a question asks, or `None` if it asks for today's rules.
 
-    A month or year gives its last day, the present month or year gives today. "Carry over days from 2025" names a year
-    but asks for today's rule: only a past tense or "as of" points to the past.
+    A past month or year gives its last day, the present month or year gives today. "Carry over days from 2025" names a
+    year but asks for today's rule: only a past tense or "as of" points to the past.
     """
     language = _supported_language(language)
     text = write_out_dates(text, language, today)
@@ -161,7 +161,7 @@ def _begins_after(last_day: date, match: re.Match[str], today: date) -> bool:
 
 
 def _next_of_its_name(parts: Mapping[str, str | None], language: str, today: date) -> date | None:
-    """Return the last day of the next month or date with this name, given without a year; `None` during it."""
+    """Return the last day of the next month or date with this name, given without a year; `None` if it is now."""
     for year in (today.year, today.year + 1):
         day = _last_day({**parts, "y": str(year)}, language)
         if day is not None and day >= today:
@@ -253,7 +253,7 @@ class VersionPassage:
 
 
 def versions_on(database: Database, who: Who, hits: SearchHits, day: date) -> list[VersionOnDay]:
-    """Return for each found document the version valid on the day: the published version or an earlier one."""
+    """Return the version of each found document which is valid on the day: the published or an earlier version."""
     ids = list({result.document_id for result in hits.results})
     if not ids:
         return []
@@ -269,9 +269,9 @@ def versions_on(database: Database, who: Who, hits: SearchHits, day: date) -> li
 def in_their_versions(
     database: Database, who: Who, hits: SearchHits, versions: Sequence[VersionOnDay], text: str, language: str
 ) -> SearchHits:
-    """Replace passages by their counterparts from the versions valid on the day.
+    """Replace each hit by the matching chunk in the version valid on the day.
 
-    A passage without a counterpart was not valid on the day and is dropped.
+    A hit without a matching chunk was not valid on the day, and is dropped.
     """
     earlier = {version.published_id: version for version in versions if version.document_id != version.published_id}
 
@@ -346,7 +346,10 @@ def describe_versions(versions: Sequence[VersionOnDay], cited: Collection[UUID])
 def of_the_day(
     trace: RetrievalTrace, parsed: ParsedQuestion, hits: SearchHits
 ) -> tuple[ParsedQuestion, SearchHits, date]:
-    """Search again without the day, if the question names a day; also return the day, else today."""
+    """If the question names a day, search again without the day.
+
+    Returns the question, the hits, and the named day, else today.
+    """
     named_day = _find_named_day(trace, hits)
     if named_day is None:
         return parsed, hits, trace.today
@@ -357,10 +360,10 @@ def of_the_day(
 
 
 def _find_named_day(trace: RetrievalTrace, hits: SearchHits) -> NamedDay | None:
-    """Return the day a question asks about, or `None`.
+    """Return the day for which a question asks, or `None`.
 
-    A past day counts if a found document has a version known for this day, a future day if a new version begins by
-    then. Profiles with filters by document date leave days to these filters.
+    A past day counts only if a found document has a version for this day, a future day only if a new version begins by
+    then. If the profile filters by document date, `None` is returned: the filters handle days.
     """
     understanding = trace.profile.understanding
     if understanding.filter_by_date or understanding.filter_by_year:
@@ -388,7 +391,7 @@ def _find_named_day(trace: RetrievalTrace, hits: SearchHits) -> NamedDay | None:
 
 
 def in_valid_versions(trace: RetrievalTrace, hits: SearchHits, day: date) -> SearchHits:
-    """Replace hits by passages from the versions valid on a day, which may be today."""
+    """Replace hits by chunks from the document versions valid on this day, which may be today."""
     who = trace.question.identity
     versions = [
         version

@@ -1,8 +1,8 @@
-"""Measure the similarity threshold for evidence on a collection's text.
+"""Measure a collection's similarity threshold: the cosine above which a chunk is evidence for an answer.
 
-Cosines depend on the embedder and on the collection's subject, so a fixed number is too high for some and too low for
-others. A sentence from a passage serves as the question and the rest as its answer (the inverse cloze task, Lee et al.
-2019): nobody has to write questions.
+Cosines depend on the embedder and the subject, so a fixed threshold is too high for some collections and too low for
+others. Nobody has to write questions: a sentence taken from a chunk is the question, and the rest of the chunk is the
+answer (inverse cloze task, Lee et al. 2019).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]?")
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """The measured cosines, 0 … 1."""
+    """The measured threshold and cosines."""
 
     threshold: float
     default: float
@@ -109,7 +109,7 @@ class Calibrations:
         return generate_embeddings_batch(texts, embedder=self._embedder(collection), purpose="query").vectors
 
     def measure(self, collection: Collection, *, keep: bool = True) -> Calibration:
-        """Measure a collection's threshold and, with `keep`, store it. Raises the errors of `calibrate`."""
+        """Measure a collection's threshold, and store it if `keep` is true. Raises the errors raised by `calibrate`."""
         calibration = calibrate(self._database, collection, self._embedder(collection))
         if keep and not keep_calibration(self._database, collection.tenant_id, collection.id, calibration):
             raise InvalidInput("The collection has another embedding model by now. Measure once more.")
@@ -122,9 +122,9 @@ class Calibrations:
 
 
 def keep_calibration(database: Database, tenant_id: str, collection_id: UUID, calibration: Calibration) -> bool:
-    """Store the measurement with the collection; the profile decides whether it is used.
+    """Store the measured threshold with the collection. The profile decides whether the threshold is used.
 
-    Returns `False` and stores nothing if the collection's embedding model has changed.
+    Returns `False`, and stores nothing, if the collection's embedding model has changed.
     """
     changed = database.execute(
         tenant_id,
@@ -138,7 +138,9 @@ def keep_calibration(database: Database, tenant_id: str, collection_id: UUID, ca
 
 
 def cloze(content: str) -> tuple[str, str] | None:
-    """Split a passage into its middle sentence and the rest; `None` if no sentence has the right length."""
+    """Return (sentence, rest of the chunk) for a sentence near the middle; `None` without a sentence of suitable
+    length.
+    """
     least, most = SENTENCE_CHARACTERS
     sentences: Sequence[re.Match[str]] = [
         match for match in _SENTENCE.finditer(content) if least <= len(match.group().strip()) <= most

@@ -40,11 +40,11 @@ def context_from(
     metadata: Mapping[UUID, Mapping[str, Any]] | None = None,
     neighbours: Callable[[list[SearchResult]], Sequence[Neighbour]] | None = None,
 ) -> tuple[str, list[ScoredHit]]:
-    """Build the numbered context, and return it with the passages in it.
+    """Build the numbered context. Return it together with the chunks in it.
 
-    The best passage is shortened if it alone exceeds `context_tokens`, the last if the text reaches
-    `context_characters`. `metadata` maps document ids to metadata. `neighbours` reads the passages around the chosen
-    ones, added while there is room.
+    The best chunk is shortened if it alone exceeds `context_tokens`; the last chunk is shortened at
+    `context_characters`. `metadata` is by document id. `neighbours` reads the chunks before and after the chosen
+    chunks; these are added while there is room.
     """
     budget = ContextBudget(
         tokens=profile.answer.context_tokens, characters=profile.answer.context_characters or UNLIMITED
@@ -84,13 +84,13 @@ def context_from(
 
 @dataclass
 class ContextBudget:
-    """Tokens and characters still free in the context."""
+    """The tokens and characters still free in the context."""
 
     tokens: int
     characters: int
 
     def take(self, text: str) -> bool:
-        """Reserve room for a text; False if it does not fit."""
+        """Reserve room for a text. Return False if the text does not fit."""
         tokens = estimate_tokens(text)
         if tokens > self.tokens or len(text) > self.characters:
             return False
@@ -143,7 +143,7 @@ def citations_from(
 
 
 def of_post(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return a post's details for readers, or the address if the document is a web page or remote file."""
+    """Return a post's details for readers. For a web page or remote file, return only the address (`url`)."""
     if not metadata:
         return {}
     if "postId" not in metadata:
@@ -161,7 +161,7 @@ def of_post(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def shown_score(item: ScoredHit) -> float:
-    """Return the score to show, 0 … 1: the reranker's relevance, else the better of similarity and word coverage."""
+    """Return the score to show, from 0 to 1: the reranker's score, else the higher of cosine and word share."""
     result = item.result
     if result.rerank_score is not None:
         return round(result.rerank_score, 4)
@@ -231,7 +231,7 @@ def fill_template(template: str, passage: ContextPassage) -> str:
 
 
 def place(result: SearchResult, label: str = "") -> str:
-    """Return a passage's place in words: title with the document's label, pages, section."""
+    """Describe where a chunk is from: title with the document's label, the pages, and the section."""
     title = f"{result.title} ({label})" if label else result.title
     return ", ".join(part for part in (title, pages_of(result), result.section) if part)
 
@@ -239,9 +239,10 @@ def place(result: SearchResult, label: str = "") -> str:
 def labels_of(
     results: Sequence[SearchResult], metadata: Mapping[UUID, Mapping[str, Any]] | None = None
 ) -> dict[UUID, str]:
-    """Label each document by folder and day, and by file name if title and folder are equal.
+    """Return labels by document id which distinguish documents with equal titles.
 
-    If the file names are equal too, the documents get a number.
+    Labels have folder and day; documents with the same title and folder also get the file name, and a number if the
+    file names are equal too.
     """
     documents = {result.document_id: result for result in results}
     names = {
@@ -269,7 +270,7 @@ def document_day(metadata: Mapping[str, Any]) -> date | None:
 
 
 def pages_of(result: SearchResult) -> str:
-    """Return the pages in words: "p. 3" or "pp. 3–4"."""
+    """Format a chunk's pages: "p. 3" or "pp. 3–4"."""
     if result.last_page > result.first_page:
         return f"pp. {result.first_page}–{result.last_page}"
     return f"p. {result.first_page}"
@@ -295,7 +296,7 @@ def _text(passage: ContextPassage, name: str) -> str:
 
 
 def _clean_labels(text: str, passage: ContextPassage) -> str:
-    """Remove empty parts from labels 【…】; a label without any part becomes the title."""
+    """Remove empty parts from labels 【…】. A label with no part left becomes the title."""
 
     def label(match: re.Match[str]) -> str:
         parts = (
@@ -313,7 +314,7 @@ LONGEST_OVERLAP = 2000
 
 @dataclass(frozen=True, kw_only=True)
 class Neighbour:
-    """The passage before (`step` -1) or after (1) a hit; spans are character positions in the document's whole text."""
+    """The chunk before (`step` -1) or after (`step` 1) a hit; spans are character positions in the whole document."""
 
     hit_id: UUID
     hit_start: int
@@ -379,10 +380,10 @@ def read_section(database: Database, who: Who, document_id: UUID, number: str) -
 def stitched(
     scored: Sequence[ScoredHit], neighbours: Sequence[Neighbour], fits: Callable[[str], bool]
 ) -> list[ScoredHit]:
-    """Extend hits by their neighbours' text while `fits` allows it.
+    """Extend hits by text from neighbouring chunks in the same section, as long as `fits` allows.
 
-    Only neighbours in the hit's section count, each used once. The best hits come first, the following text
-    before the preceding. `fits(text)` is called for every addition and keeps count.
+    Each neighbour is used once. The best hits are extended first, by the following text before the preceding text.
+    `fits(text)` is called for each addition, and reserves the room.
     """
     by_place: Mapping[tuple[UUID, int], Neighbour] = {(n.hit_id, n.step): n for n in neighbours}
     items, used = list(scored), set[UUID]()
@@ -399,7 +400,7 @@ def stitched(
 
 
 def added_text(content: str, neighbour: Neighbour) -> str:
-    """Return a neighbour's text without the overlap."""
+    """Return a neighbour's text without the part shared with the hit."""
     shared = _shared(content, neighbour)
     if neighbour.step > 0:
         return neighbour.content[shared:]

@@ -42,7 +42,7 @@ def countries_in(text: str, languages: frozenset[str] = frozenset(LANGUAGES)) ->
 
 
 def plain(text: str) -> str:
-    """Return a text's words in lower case, separated by single spaces."""
+    """Return a text's words in lower case, separated by single spaces, for comparison."""
     normal = unicodedata.normalize("NFKC", text).lower()
     return " ".join(re.findall(r"[^\W_]+", normal))
 
@@ -79,13 +79,13 @@ def countries() -> dict[str, tuple[str, ...]]:
 
 @cache
 def country_codes() -> dict[str, str]:
-    """Return country codes by country name, written by `plain`."""
+    """Map country names, normalised by `plain`, to country codes."""
     return {plain(name): code for code, names in countries().items() for name in names if name}
 
 
 @cache
 def _names(languages: frozenset[str]) -> dict[str, tuple[str, ...]]:
-    """Return each country's plain names in some languages, by code, the longest name last."""
+    """Return country names in these languages, normalised by `plain`, by country code; shortest name first."""
     translations = [territories(language) for language in sorted(languages & LANGUAGES.keys())]
     return {
         code: tuple(

@@ -45,14 +45,14 @@ Item = TypeVar("Item", bound=Hit)
 
 
 def without_repeats(scored: Sequence[tuple[Item, float]], *, same_beginning: int = 0) -> list[tuple[Item, float]]:
-    """Drop repeated passages; the rest keep their order and scores.
+    """Drop hits which repeat an earlier hit. The remaining hits keep their order and scores.
 
-    With `same_beginning`, two passages from the same document repeat each other if this many first characters are equal
-    (source 003 uses 100).
+    With `same_beginning`, two chunks from the same document are repeats if this many first characters are equal (source
+    003 uses 100).
 
-    Otherwise two passages are the same if their texts match, apart from spaces and case, and their documents have the
+    Otherwise two chunks are repeats if their texts are equal, apart from spaces and case, and their documents have the
     same title and folder: a file stored twice, or a page header found twice. Documents with similar titles keep their
-    passages, because the answer depends on the document.
+    chunks, because the answer depends on the document.
     """
     starts = [
         (known_by(passage.title, passage.folder).casefold(), _first_words(passage.content)) for passage, _ in scored
@@ -96,11 +96,11 @@ def limited_per_document(results: Sequence[SearchResult], maximum: int) -> list[
 
 
 def without_near_repeats(results: Sequence[SearchResult]) -> list[SearchResult]:
-    """Drop results which repeat an earlier result almost word for word.
+    """Drop hits which repeat an earlier hit almost word for word.
 
-    Only passages from documents with the same title and folder can repeat each other. Documents with similar titles,
-    such as two health plans, keep theirs, because the plan is part of the answer. Passages with different figures,
-    names or words stay, because these differences matter.
+    Only chunks from documents with the same title and folder can be repeats. Documents with similar titles, such as two
+    health plans, keep all their chunks, because the plan is part of the answer. Chunks with different numbers, names or
+    words also stay.
     """
     remaining: list[SearchResult] = []
     # Only passages with the same title and figures need a comparison by words.
@@ -120,9 +120,9 @@ def without_near_repeats(results: Sequence[SearchResult]) -> list[SearchResult]:
 
 
 def says_otherwise(text: str, other: str, *, is_cut: bool = False) -> bool:
-    """Whether two nearly equal texts differ in a word: "may", "may not"; "Ann", "Bob".
+    """Whether two nearly equal texts differ in a word, for example "may" and "may not", or "Ann" and "Bob".
 
-    With `is_cut`, the texts may begin and end at different places. Different spaces within words do not count.
+    With `is_cut`, the texts may begin and end in different positions. Different spaces within words do not count.
     """
     words, other_words = tokens(text), tokens(other)
     for what, start, end, other_start, other_end in SequenceMatcher(
@@ -151,7 +151,7 @@ def shingles(text: str) -> frozenset[tuple[str, ...]]:
 
 
 def likeness(shingle_set: frozenset[tuple[str, ...]], other_set: frozenset[tuple[str, ...]]) -> float:
-    """Return Jaccard's index, 0 … 1: shared elements divided by all elements; 0 if below `SAME`."""
+    """Return the Jaccard index, 0 to 1: shared elements divided by all elements; 0 below the limit `SAME`."""
     # Sets with very different sizes cannot be similar; this check saves most comparisons.
     if min(len(shingle_set), len(other_set)) < SAME * max(len(shingle_set), len(other_set)):
         return 0.0

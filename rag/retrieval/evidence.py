@@ -1,8 +1,8 @@
-"""Judge whether passages answer a question: "answered", "perhaps" or "not in the documents".
+"""Judge whether chunks answer a question: "answered", "perhaps" or "not in the documents".
 
-A single rule combines all signals (shared words, similarity in meaning, the scores from a reranker or a real embedder)
-into the probability of an answer. Rare words count more. A word found nowhere counts most: questions about subjects
-missing from the documents consist mostly of unknown words.
+A single rule combines all signals into a probability: shared words, similarity in meaning, and the score from a
+reranker or an embedding model. Rare words count more. A question's word which no document has counts most: questions
+about subjects missing from the documents consist mostly of such words.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rag.types import Evidence, SearchResult
 
 @dataclass(frozen=True, kw_only=True)
 class EvidenceRule:
-    """The numbers of the rule, with the questions they were tuned on."""
+    """The rule's numbers, with the questions on which they were tuned."""
 
     #: A word is found if at least this share in its terms is: a Korean word has syllable pairs for terms.
     matched_share: float = 0.5
@@ -108,12 +108,12 @@ class EvidenceRule:
 
     @property
     def cosine_without_words(self) -> float:
-        """A cosine just too low for even odds, for a question with all words missing in the candidates."""
+        """The highest cosine which alone is no evidence, if the hits have no word from the question."""
         return self.usual_cosine - self.meaning_base / self.meaning_cosine - 0.001
 
     @property
     def margin_of_one_word(self) -> float:
-        """The margin with which half the question's words are enough, for hits without a usual similarity."""
+        """The margin assumed for a hit with a single matching word, if the usual similarity is unknown."""
         return (self.enough - 0.5) / self.margin_weight
 
 
@@ -125,7 +125,7 @@ Idf = Callable[[str], float]
 
 @dataclass(frozen=True, kw_only=True)
 class Coverage:
-    """A question's coverage by a passage: the `share` in words by idf, 0 … 1, and the words found."""
+    """A question's coverage by a chunk: `share`, weighted by idf, 0 to 1, and the words found."""
 
     share: float
     matched: tuple[str, ...]
@@ -157,7 +157,7 @@ def is_sentence(text: str, language: str) -> bool:
 
 
 def coverage(words: Sequence[QuestionWord], passage_terms: Iterable[str], idf: Idf) -> Coverage:
-    """Return the share of the question's words which a passage has, weighted by idf, and these words."""
+    """Return the share of the question's words which a chunk contains, weighted by idf, and the words found."""
     present = frozenset(passage_terms)
     highest = idf("")  # of a term found nowhere
     total = reached = 0.0
@@ -184,7 +184,7 @@ def coverage(words: Sequence[QuestionWord], passage_terms: Iterable[str], idf: I
 
 
 def compound_share(word: str, present: Collection[str]) -> float:
-    """Return how much of a compound, 0 … 1, the passage has in words: the beginning and the end.
+    """Return which share of a compound a chunk has in separate words, 0 to 1: the beginning and the end.
 
     "zwangerschapsverlof" matches a passage on "Zwangerschaps- en bevallingsverlof".
     """
@@ -204,7 +204,7 @@ def passage_terms(text: str, language: str) -> tuple[str, ...]:
 
 
 def matched_words(text: str, words: Iterable[QuestionWord], language: str) -> tuple[str, ...]:
-    """Return the passage's words, in lower case, which match question words, for marking."""
+    """Return the words in a text, in lower case, which match question words. They are highlighted for readers."""
     question_terms = {term for word in words for terms in (word.terms, *word.synonyms) for term in terms}
     matches = dict.fromkeys(
         word for word, terms in _words_of_passage(text, language) if question_terms.intersection(terms)
@@ -223,7 +223,7 @@ def _words_of_passage(text: str, language: str) -> tuple[tuple[str, tuple[str, .
 
 @dataclass(frozen=True, kw_only=True)
 class PassageSignals:
-    """Signals for a passage answering the question; `None` for a missing signal."""
+    """Signals for a chunk answering the question; `None` for a missing signal."""
 
     #: Share of the question's words by rarity; and the similarity above the candidates' usual similarity.
     share: float
@@ -245,7 +245,7 @@ class PassageSignals:
 
     @property
     def is_unnamed(self) -> bool:
-        """Whether the document may not apply to the person, company or country in the question."""
+        """Whether the document may not apply to the company or country in the question."""
         return self.lacks_name or self.is_general
 
 
@@ -299,7 +299,7 @@ def outcome_of(best: float) -> Evidence:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredHit:
-    """A passage with relevance signals."""
+    """A hit with relevance signals."""
 
     result: SearchResult
     coverage: Coverage
@@ -321,7 +321,7 @@ class ScoredHit:
 
     @property
     def probability(self) -> float:
-        """The probability, 0 … 1, that the passage answers the question."""
+        """The probability, 0 to 1, that the chunk answers the question."""
         return probability(self.signals)
 
     def is_in(self, language: str) -> bool:
@@ -337,11 +337,11 @@ def score_hits(
     own_language: str = "",
     thresholds: Sequence[float] = (),
 ) -> list[ScoredHit]:
-    """Score each result by the question's wordings (text and language) and keep its best score.
+    """Score each hit against the question's wordings (text, language), and keep the best score per hit.
 
-    `own_language` is the language of a translated question: passages in it are only compared with the original.
-    `thresholds` are similarities which are enough as evidence: the first which a passage reaches is used. Empty if the
-    embedder compares words only.
+    `own_language` is the asker's language if the question was translated: hits in this language are compared only with
+    the original. `thresholds` are cosines above which a hit is evidence, and the first which any hit reaches is used;
+    empty if the embedder compares words only.
     """
     words: dict[tuple[int, str], list[QuestionWord]] = {}
 
@@ -415,32 +415,33 @@ def _with_cosine_up_to(most: float, item: ScoredHit) -> ScoredHit:
 
 
 def _meaning(result: SearchResult, language: str, question_language: str, across: float) -> float | None:
-    """Return the cosine by meaning, with the correction added for a passage in a different language."""
+    """Return a hit's cosine by meaning, corrected if the hit and the question have different languages."""
     is_other = question_language and question_language != language.partition("+")[0]
     return result.meaning + across if result.meaning is not None and is_other else result.meaning
 
 
 def without_name(item: ScoredHit) -> ScoredHit:
-    """Mark a passage whose document does not name the company in the question."""
+    """Mark a hit whose document does not name the company in the question."""
     return replace(item, signals=replace(item.signals, lacks_name=True))
 
 
 def of_elsewhere(item: ScoredHit) -> ScoredHit:
-    """Mark a passage from the folder of a country which the question does not name."""
+    """Mark a hit from a country's folder, if the question does not name this country."""
     return replace(item, signals=replace(item.signals, is_elsewhere=True))
 
 
 def of_no_country(item: ScoredHit) -> ScoredHit:
-    """Mark a passage from no country's folder, while others are for the country in the question: the rules may not
-    apply there.
+    """Mark a hit from outside all countries' folders, because its rules may not apply in the question's country.
+
+    Only used if other hits are from the question's country.
     """
     return replace(item, signals=replace(item.signals, is_general=True))
 
 
 def named_first(scored: Sequence[ScoredHit]) -> list[ScoredHit]:
-    """Move passages about other countries to the end, and the passages about the named person or country to the front.
+    """Move hits about other countries to the end, and hits about the named company or country to the front.
 
-    The passages move to the front only if at least one of them may answer.
+    Hits move to the front only if at least one of them may answer.
     """
     if any(outcome_of(item.probability) != "none" for item in scored if not item.signals.is_unnamed):
         return sorted(scored, key=lambda item: (item.signals.is_elsewhere, item.signals.is_unnamed))
@@ -453,10 +454,10 @@ def reranked(item: ScoredHit, result: SearchResult) -> ScoredHit:
 
 
 def _margin(result: SearchResult, passage_coverage: Coverage, usual: float | None) -> float:
-    """Return a passage's similarity above the usual similarity.
+    """Return how far a hit's similarity is above the usual similarity.
 
-    With too few candidates for a usual similarity, half the similarity is returned if several words are shared. A
-    single shared word makes a short passage similar, then the margin replaces only half the question.
+    With too few candidates to know the usual similarity, half the similarity is returned if several words match. A
+    single matching word makes a short chunk similar, so the margin then replaces only half the question's words.
     """
     if result.similarity is None:
         return 0.0
@@ -468,13 +469,13 @@ def _margin(result: SearchResult, passage_coverage: Coverage, usual: float | Non
 def in_order(
     scored: Sequence[ScoredHit], hits: SearchHits, *, places: int, language: str, named: Collection[str] = ()
 ) -> list[ScoredHit]:
-    """Order passages by search rank and probability, if meaning was compared and no reranker ran.
+    """Order hits by search rank and probability. Does nothing if meaning was not compared, or after a reranker.
 
-    Some of the first `places` are reserved for passages in other languages, whose cosines are lower: if no passage in
-    the question's language is sure, or if the question names their country. The reserved places are the last ones; they
-    are the first ones if the question names a country or no passage is in its language. `language` is the question's,
-    `named` the languages of the countries in it. If the question names a document with a near twin, the twin's passages
-    come last by probability.
+    Cosines across languages are lower. Therefore some of the first `places` are reserved for hits in other languages,
+    if no hit in the question's language is sure, or if the question names a country. The reserved places are the last;
+    they come first if the question names a country, or if no hit is in the question's language. `language` is the
+    question's, `named` has the languages of the countries named. If the question names a document with a near twin,
+    hits from the twin come last by probability.
     """
     if not any(item.result.meaning is not None for item in scored) or any(
         item.result.rerank_score is not None for item in scored
@@ -515,7 +516,7 @@ def in_order(
 
 
 def with_order_scores(ordered: Sequence[ScoredHit]) -> list[ScoredHit]:
-    """Set each score to fit the order: a passage which a rule moved up gets the next passage's score."""
+    """Raise scores to fit the order: a hit which a rule moved up gets at least the next hit's score."""
     least, rescored = 0.0, list[ScoredHit]()
     for item in reversed(ordered):
         least = max(least, item.result.score if item.order is None else item.order)
@@ -526,10 +527,10 @@ def with_order_scores(ordered: Sequence[ScoredHit]) -> list[ScoredHit]:
 def _of_other_languages(
     scored: Sequence[ScoredHit], hits: SearchHits, language: str, *, early: Collection[UUID]
 ) -> list[ScoredHit]:
-    """Return passages in other languages, best first by meaning and words.
+    """Return hits in other languages, best first by meaning and words.
 
-    These are passages unusually near for their language, and passages with the question's translated words which are
-    not in `early`.
+    These hits are unusually near for their language, or contain the question's translated words; hits in `early` are
+    left out.
     """
     standing = {chunk_id: rank for rank, chunk_id in enumerate(hits.foreign_ids)}
     foreign = [
@@ -547,9 +548,10 @@ def _of_other_languages(
 
 
 def select_citable(scored: Sequence[ScoredHit]) -> list[ScoredHit]:
-    """Return the passages to cite, in order; empty if the documents do not answer.
+    """Return the hits to cite, in order; empty if the documents do not answer.
 
-    These are the passages sure to answer, else those which perhaps do, and passages which cover much of the same words.
+    Cited are the hits which are sure to answer, else those which perhaps answer, and hits which cover much of the same
+    words.
     """
     best = best_of(scored)
     outcome = outcome_of(best)
@@ -577,9 +579,9 @@ def _accompanies(item: ScoredHit, best: float, needed: float) -> bool:
 
 
 def usual_meanings(scored: Sequence[ScoredHit], cited: Sequence[ScoredHit]) -> dict[UUID, float]:
-    """Return for each cited passage the median cosine in its language, or in all languages if passages are few.
+    """Return the usual cosine for each cited hit: the median in its language, or in all languages if hits are few.
 
-    Cosines across languages are lower, so a common median would make every passage in a different language look far.
+    Cosines across languages are lower, so a common median would make every hit in a different language look far.
     """
     meanings = [(item.language, item.result.meaning) for item in scored if item.result.meaning is not None]
     if not meanings:

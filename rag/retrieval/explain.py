@@ -44,7 +44,7 @@ def explained(retrieval: RetrievalResult, *, profile: Profile, collection: Colle
 
 
 def _describe_settings(retrieval: RetrievalResult, profile: Profile) -> str:
-    """Describe the profile's settings and name those which no configured provider can carry out."""
+    """Describe the profile's settings, and name the settings for which no provider is configured."""
     search = retrieval.response.rag_details.search
     done = {step.name for step in retrieval.response.rag_details.steps or []}
     candidates = counted(profile.search.top_k * profile.search.candidate_factor, "candidate")
@@ -55,7 +55,7 @@ def _describe_settings(retrieval: RetrievalResult, profile: Profile) -> str:
 
 
 def _words(retrieval: RetrievalResult) -> Iterator[str]:
-    """Yield lines with the question's words found and missing in the likeliest passage, and its probability."""
+    """Yield lines about the most probable hit: the question's words found and missing, and the probability."""
     if not retrieval.scored:
         return
     best = max(retrieval.scored, key=lambda item: item.probability)
@@ -70,7 +70,7 @@ def _words(retrieval: RetrievalResult) -> Iterator[str]:
 
 
 def shortened(citation: Citation, score: float) -> Iterator[str]:
-    """Yield a passage in two lines, with the score used for the order and without an explanation."""
+    """Yield a citation in two lines: the title and page with the score, and the beginning."""
     place = f", {citation.collection}" if citation.collection else ""
     title = with_folder(citation.title, citation.folder)
     yield f"[{citation.number}] {title}, page {citation.first_page}{place}  ({score:.3f})"

@@ -45,7 +45,7 @@ WEIGHTS = FusionWeights()
 
 @dataclass(frozen=True)
 class FusionScores:
-    """The scores from two searches, best first; a passage's score is the sum."""
+    """Scores by rank in vector search (`near`) and keyword search (`matching`). A hit's score is the sum."""
 
     near: Sequence[float]
     matching: Sequence[float]
@@ -60,11 +60,11 @@ def weighted_fusion(
     *,
     is_raw: bool = False,
 ) -> FusionScores:
-    """Score by similarity · 0.6 + 0.3 / (60 + vector rank) and BM25 · 0.4 + 0.2 / (60 + keyword rank).
+    """Score vector hits by similarity · 0.6 + 0.3 / (60 + rank), keyword hits by BM25 · 0.4 + 0.2 / (60 + rank).
 
-    This is source 003's formula, with BM25 divided by the query's highest, because raw BM25 (10 … 30) would outweigh
-    the similarity. `is_raw` uses raw BM25 as the source does. The similarity also counts for a passage found by keyword
-    alone.
+    This is source 003's formula. BM25 is divided by the question's highest BM25, because raw BM25 (10 to 30) would
+    outweigh the similarity; `is_raw` uses raw BM25 like the source. A hit found by keyword alone also gets its
+    similarity's share.
     """
     highest = 1.0 if is_raw else max(keyword_scores, default=0.0) or 1.0
     return FusionScores(
@@ -83,7 +83,7 @@ def weighted_fusion(
 def reciprocal_rank_fusion(
     similarities: Sequence[float], keyword_scores: Sequence[float], *, rank_constant: int = RULE.rank_constant
 ) -> FusionScores:
-    """Score by 1 / (60 + vector rank) and 1 / (60 + keyword rank)."""
+    """Score vector and keyword hits by 1 / (60 + rank), rank from 1."""
     return FusionScores(
         near=[1 / (rank_constant + rank) for rank in range(1, len(similarities) + 1)],
         matching=[1 / (rank_constant + rank) for rank in range(1, len(keyword_scores) + 1)],
@@ -97,9 +97,9 @@ def fused_scores(
     *,
     words_weight: float = 1.0,
 ) -> list[float]:
-    """Score passages by their ranks in three orders; 1 for first place in all three.
+    """Combine ranks in three orders: by words, by meaning, and by distance from the language's usual similarity.
 
-    A rank is `None` if the passage is not in the order.
+    Returns scores up to 1, for first place in all three. A rank is `None` if the chunk is not in this order.
     """
     highest = (words_weight + 1 + RULE.standing_weight) / (RULE.meaning_rank_constant + 1)
     return [
@@ -110,7 +110,7 @@ def fused_scores(
 
 
 def words_weight(words: int) -> float:
-    """Return the weight for words relative to meaning, from the number of topic words."""
+    """Return the weight for words relative to meaning. More topic words in the question give a higher weight."""
     return 1 + min(RULE.most_weight_of_words, words / RULE.words_of_weight)
 
 

@@ -60,7 +60,7 @@ DRAWN = 400
 
 
 class ScopePositions(NamedTuple):
-    """Passages as statement parameters: the collection's position in the scope, and the passage's number."""
+    """Chunks as two parallel lists: the collection's position in the scope, and the chunk's number."""
 
     positions: list[int]
     passages: list[int]
@@ -114,7 +114,7 @@ class SearchHits:
 def vector_search(
     database: Database, query: SearchQuery, *, scope: Scope, filters: SearchFilters | None = None, limit: int
 ) -> list[SearchResult]:
-    """Return the passages nearest to the question's vector with at least the threshold's similarity, best first."""
+    """Return the chunks nearest to the question's vector, best first; all have at least the threshold's similarity."""
 
     def run(pipeline: Pipeline) -> list[SearchResult]:
         hits = find_hits(pipeline, query, read_scope(pipeline, scope, filters), limit=limit, by_keyword=False)
@@ -127,7 +127,7 @@ def vector_search(
 def keyword_search(
     database: Database, query: SearchQuery, *, scope: Scope, filters: SearchFilters | None = None, limit: int
 ) -> list[SearchResult]:
-    """Return the passages with the highest exact BM25 for the question's words and synonyms, best first."""
+    """Return the chunks with the highest exact BM25 score for the question's words and synonyms, best first."""
 
     def run(pipeline: Pipeline) -> list[SearchResult]:
         hits = find_hits(pipeline, query, read_scope(pipeline, scope, filters), limit=limit, by_vector=False)
@@ -325,7 +325,7 @@ def _ask_for_terms(
 
 
 def _rank_by_parts(meaning_hits: Sequence[MeaningHit], rows: Sequence[_Row], language: str) -> list[MeaningHit]:
-    """Rank the nearest passages by the cosine of their nearest part."""
+    """Order hits again by meaning: a chunk's cosine becomes the nearest part's cosine."""
     nearest = {row.chunk_id: row.meaning for row in rows if row.meaning is not None}
     compared = [hit._replace(cosine=nearest[hit.chunk_id]) for hit in meaning_hits if hit.chunk_id in nearest]
     return meanings.in_order(compared, language)
@@ -334,9 +334,9 @@ def _rank_by_parts(meaning_hits: Sequence[MeaningHit], rows: Sequence[_Row], lan
 def _add_meaning(
     scored: list[tuple[_Row, float]], hits: Hits, query: SearchQuery, twins: Collection[UUID]
 ) -> list[tuple[_Row, float]]:
-    """Merge three orders of the passages: by shared words, and two by meaning.
+    """Merge three orders: by shared words, by cosine of meaning, and by distance from the usual cosine.
 
-    Passages from `twins` say nearly the same about a different subject and come last by meaning. A passage without a
+    Chunks from `twins` say nearly the same about a different subject, and come last by meaning. A chunk without a
     meaning vector keeps its rank by words in all three orders, so having a vector is no advantage.
     """
     rows = [row for row, _ in scored]
@@ -357,7 +357,7 @@ def _add_meaning(
 
 
 def _meeting(pipeline: Pipeline, scope: Scope, filters: SearchFilters | None, hits: Hits) -> Hits:
-    """Keep hits whose passage or document has the requested metadata."""
+    """Keep the hits whose chunk or document has the requested metadata."""
     if filters is None or not filters.metadata or not (hits.near or hits.matching or hits.meaning_hits):
         return hits
     values = {
@@ -393,9 +393,9 @@ def _fetch(
     limit: int,
     chunk_ids: Sequence[UUID] | None = None,
 ) -> list[_Row]:
-    """Return the best passages by the sum of their shares, without documents still being ingested.
+    """Fetch the best chunks by vector score plus keyword score, except documents still in ingestion.
 
-    `chunk_ids` replaces the passages nearest in meaning.
+    `chunk_ids` are fetched in place of the chunks nearest in meaning.
     """
     if not hits.near and not hits.matching and not hits.meaning_hits and not chunk_ids:
         return []
@@ -431,7 +431,7 @@ def _fetch_by_id(query: SearchQuery, scope: Scope, chunk_ids: Sequence[UUID], pi
 
 
 def _nearest_by_meaning(query: SearchQuery, meaning_hits: Sequence[MeaningHit], limit: int) -> list[UUID]:
-    """Return the first `limit` passages, plus the best in other languages, which rank low by cosine."""
+    """Return the `limit` nearest chunks, and the best chunks in other languages, whose cosines are lower."""
     first = meaning_hits[: max(limit, FETCHED_BY_MEANING)]
     return list(dict.fromkeys([*(hit.chunk_id for hit in first), *_foreign_ids(query, meaning_hits)]))
 
@@ -439,7 +439,7 @@ def _nearest_by_meaning(query: SearchQuery, meaning_hits: Sequence[MeaningHit], 
 def _translated_cosines(
     database: Database, query: SearchQuery, scope: Scope, meaning_hits: Sequence[MeaningHit]
 ) -> dict[UUID, Cosines]:
-    """Compare passages in other languages with the question in translated words, if translations are known."""
+    """Return cosines between chunks in other languages and the question with translated words, where known."""
     ids_by_language: dict[str, list[UUID]] = {}
     for hit in meaning_hits:
         if hit.language != query.language:

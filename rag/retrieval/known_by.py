@@ -36,9 +36,9 @@ _AWAY = re.compile(
 
 @lru_cache(maxsize=20_000)
 def known_by(title: str, folder: str, question: str = "", languages: frozenset[str] = frozenset()) -> str:
-    """Return a document's title with the words added by its folders.
+    """Return a document's title, with the words which its folders add.
 
-    A folder's country also gets its name from the question, in one of `languages` or in English: "Frankreich".
+    For a folder named after a country, the country's name in `languages` or English is added: "Frankreich".
     """
     title_words = set(_words(title))
     added = []
@@ -72,7 +72,7 @@ def with_folder(title: str, folder: str) -> str:
 
 
 class DocumentsOfCountries(NamedTuple):
-    """Documents sorted by whether they apply to the countries in a question."""
+    """The found documents' ids, by whether they apply to the countries in a question."""
 
     #: In the folder for a country in the question.
     matching: frozenset[UUID] = frozenset()
@@ -92,19 +92,19 @@ def countries_in_question(question: str, language: str) -> frozenset[str]:
 
 
 def country_names(codes: Iterable[str]) -> list[str]:
-    """Return country names in all product languages, from codes, as `plain` writes them."""
+    """Convert country codes to names in all product languages, normalised by `plain`."""
     return list(dict.fromkeys(plain(name) for code in codes for name in countries()[code] if name))
 
 
 def country_words(codes: Iterable[str], language: str) -> list[str]:
-    """Return country names in a language, from codes."""
+    """Convert country codes to country names in a language."""
     base_language = language.partition("-")[0]
     named = territories(base_language if base_language in LANGUAGES else "en")
     return [named[code] for code in sorted(codes) if code in named]
 
 
 def of_countries(codes: Collection[str], results: Iterable[SearchResult]) -> DocumentsOfCountries:
-    """Sort the passages' documents by country; all sets are empty if no folder belongs to a country."""
+    """Group the hits' documents by country; all groups are empty if no folder belongs to a country."""
     if not codes:
         return DocumentsOfCountries()
     names = country_names(codes)

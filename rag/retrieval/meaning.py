@@ -1,8 +1,8 @@
-"""Compare passages by meaning with the built-in model, across languages, in addition to words.
+"""Compare chunks by meaning with the built-in model, across languages, in addition to words.
 
-The model favours passages in the question's language by a cosine of 0.05, as much as usually separates an answer from
-an arbitrary passage. Within a language its order is right. Passages in other languages are therefore compared by their
-distance from the usual similarity in their language.
+The model's cosine is about 0.05 higher for chunks in the question's language. This is as much as usually separates an
+answer from any other chunk. Within a language the order is right. Chunks in other languages are therefore compared by
+their distance from the usual cosine in their language.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def is_only_an_address(question: str) -> bool:
 
 
 class MeaningHit(NamedTuple):
-    """A passage near the question in meaning, with the usual similarity in its language."""
+    """A chunk near the question in meaning, with the usual cosine in the chunk's language."""
 
     chunk_id: UUID
     #: Cosine similarity. The range is narrow: 0.76 … 0.83 for unrelated passages, 0.84 … 0.92 for answers.
@@ -126,7 +126,7 @@ class MeaningHit(NamedTuple):
 
 
 class Cosines(NamedTuple):
-    """A passage's cosine to the question in words from the passage's language, and to the question as asked."""
+    """A chunk's cosine to the question with words translated into the chunk's language, and to the original."""
 
     translated: float
     original: float
@@ -134,7 +134,7 @@ class Cosines(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Usual:
-    """Mean and deviation for the similarities between a question and all passages in a language."""
+    """The mean and standard deviation for the cosines between a question and all chunks in a language."""
 
     passages: int
     mean: float
@@ -142,15 +142,15 @@ class Usual:
 
 
 def usual_by_language(hits: Sequence[MeaningHit]) -> dict[str, Usual]:
-    """Return the usual similarity for each language with hits."""
+    """Return the usual cosine (mean and deviation) by language, for each language with hits."""
     return {hit.language: Usual(passages=hit.passages, mean=hit.mean, deviation=hit.deviation) for hit in hits}
 
 
 def standings(hits: Sequence[MeaningHit]) -> list[float]:
-    """Return each passage's distance from its language's mean, in standard deviations.
+    """Return each hit's distance from the mean cosine in its language, in standard deviations.
 
-    For a language with few passages, mean and deviation are drawn towards the overall values: the best of three
-    passages should not equal the best of a thousand.
+    For a language with few chunks, mean and deviation are moved towards the overall values: the best of three chunks
+    should not count like the best of a thousand.
     """
     smoothed = _smooth(usual_by_language(hits))
     return [
@@ -162,9 +162,10 @@ def standings(hits: Sequence[MeaningHit]) -> list[float]:
 
 
 def in_order(hits: Sequence[MeaningHit], language: str) -> list[MeaningHit]:
-    """Sort hits best first.
+    """Sort hits, best first.
 
-    By cosine if some are in the question's language, else by distance from their language's mean.
+    Sorted by cosine if some hits are in the question's language, else by distance from the mean cosine in their
+    language.
     """
     if any(hit.language == language for hit in hits):
         return sorted(hits, key=lambda hit: (-hit.cosine, hit.chunk_id.int))
@@ -172,7 +173,7 @@ def in_order(hits: Sequence[MeaningHit], language: str) -> list[MeaningHit]:
 
 
 def by_standing(hits: Sequence[MeaningHit]) -> list[MeaningHit]:
-    """Sort hits by the distance from their language's mean, best first."""
+    """Sort hits by the distance from the mean cosine in their language, best first."""
     ordered = sorted(
         zip(hits, standings(hits), strict=True), key=lambda pair: (-pair[1], -pair[0].cosine, pair[0].chunk_id.int)
     )
@@ -189,9 +190,9 @@ def named_languages(question: str) -> frozenset[str]:
 
 
 def without_place(question: str) -> str:
-    """Remove "in Korea" from a question.
+    """Remove a country like "in Korea" from a question.
 
-    A country's documents hardly mention where they apply, and documents which do are no nearer to an answer. A question
+    A country's documents hardly mention where they apply, and a document which does is no better answer. A question
     about the country itself ("the capital of France") stays unchanged.
     """
     remaining = IN_A_COUNTRY.sub(" ", unicodedata.normalize("NFC", question))
@@ -204,11 +205,12 @@ def from_other_languages(
     named: Collection[str] = (),
     translated_cosines: Mapping[UUID, Cosines] | None = None,
 ) -> list[MeaningHit]:
-    """Rank passages in other languages than the question's by their distance from their language's mean.
+    """Rank hits in other languages by the distance from the mean cosine in their language.
 
-    Passages in the `named` languages come first. Distances are plain differences, because in deviations a language with
-    few documents would win. `translated_cosines` has each passage's cosines to the question in words from the passage's
-    language. These words raise all cosines, so they only affect the order within a language.
+    Hits in the `named` languages come first. Distances are differences, not standard deviations, because in deviations
+    a language with few documents would win. `translated_cosines` has each hit's cosines to the question with words
+    translated into the hit's language. Translated words raise all cosines, so they only affect the order within a
+    language.
     """
     smoothed = _smooth(usual_by_language(hits))
     foreign_hits = [hit for hit in hits if hit.language != language]
@@ -224,7 +226,7 @@ def from_other_languages(
 
 
 def _correct_cosines(hits: Sequence[MeaningHit], translated_cosines: Mapping[UUID, Cosines]) -> dict[UUID, float]:
-    """Return each passage's cosine, corrected for the usual gain from words in the passage's language."""
+    """Return each hit's cosine to the translated question, minus the usual gain from translated words."""
     by_language: dict[str, list[MeaningHit]] = {}
     for hit in hits:
         if hit.chunk_id in translated_cosines:

@@ -42,7 +42,7 @@ NO_EMBEDDING = N_("The embedding model did not answer, so only keywords were sea
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddedWordings:
-    """The vectors for a question's wordings, a row each; `None` if no model made any."""
+    """The vectors for a question's wordings, a row for each; `None` without a working model."""
 
     vectors: FloatMatrix | None
     meanings: FloatMatrix | None
@@ -127,7 +127,7 @@ def search_wordings(
 
 
 def wordings_of(trace: RetrievalTrace, parsed: ParsedQuestion, hits: SearchHits) -> list[tuple[str, str]]:
-    """Return the question's wordings with their languages; each passage is scored by the best wording."""
+    """Return the question's wordings as (text, language). A hit is scored by the best wording."""
     translated_from = parsed.translation.translated_from
     searched_in = trace.question.collection.language if translated_from else trace.language
     other_wordings = [(text, searched_in) for text in parsed.other_wordings]
@@ -138,9 +138,9 @@ def wordings_of(trace: RetrievalTrace, parsed: ParsedQuestion, hits: SearchHits)
 
 
 def merge_hits(lists: Sequence[SearchHits], limit: int) -> SearchHits:
-    """Merge several result lists: each passage keeps its best score, best first.
+    """Merge several lists of hits. Each chunk keeps its best score; best first.
 
-    Fused scores are comparable between questions: both parts are shares of the best.
+    Fused scores for different wordings are comparable: both parts are relative to the best hit.
     """
     first = lists[0]
     if len(lists) == 1:
@@ -188,7 +188,7 @@ def _embed_once(trace: RetrievalTrace, texts: Sequence[str]) -> FloatMatrix | No
 
 
 def _embed_meaning(trace: RetrievalTrace, wordings: Sequence[tuple[str, str]]) -> FloatMatrix | None:
-    """Return the question's meaning vectors; `None` if no model is available or it fails, because words are enough."""
+    """Return the question's meaning vectors; `None` if no model is available or it fails: words are then enough."""
     embedder = trace.models.meaning_for(trace.question.collection.embedding_model)
     if embedder is None or not any(is_worded(text) for text, _ in wordings):
         return None
@@ -207,9 +207,9 @@ def _embed_meaning(trace: RetrievalTrace, wordings: Sequence[tuple[str, str]]) -
 def meaning_in_words_of(
     trace: RetrievalTrace, parsed: ParsedQuestion, languages: Collection[str]
 ) -> dict[str, NDArray[np.float32]]:
-    """Embed the question with its subjects in the words of other languages; return a vector per language.
+    """Embed the question with its subjects translated into other languages. Return a vector for each language.
 
-    The model favours passages in the question's language. With translated subjects it can tell other passages apart.
+    The model favours chunks in the question's language. Translated subjects help to tell other chunks apart.
     """
     embedder = trace.models.meaning_for(trace.question.collection.embedding_model)
     text, language = without_place(parsed.translation.query), _language(trace, parsed)
@@ -241,7 +241,7 @@ def _meaning_of(texts: list[str], trace: RetrievalTrace, embedder: Embedder, wor
 
 
 def _split_translation(text: str, parsed: ParsedQuestion) -> tuple[str, str]:
-    """Split a wording into its translation and the original, which is "" for an untranslated question."""
+    """Split a text into translation and original question; the original is "" for a question not translated."""
     if not parsed.translation.translated_from:
         return text, ""
     translated, _, original = text.partition("\n")
@@ -249,7 +249,7 @@ def _split_translation(text: str, parsed: ParsedQuestion) -> tuple[str, str]:
 
 
 def _least_similarity(trace: RetrievalTrace) -> float:
-    """Return the least similarity for neighbours: the profile's absolute threshold if applicable here, else -1."""
+    """Return the lowest similarity for vector search: the profile's absolute threshold if usable here, else -1."""
     profile = trace.profile
     if profile.search.threshold_mode != "absolute" or profile.search.similarity_threshold is None:
         return -1.0

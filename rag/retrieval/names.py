@@ -1,8 +1,8 @@
-"""Find names in a question: the document says whose rules it contains, a passage rarely does.
+"""Find company names in a question: the document, rarely a chunk, says whose rules it contains.
 
-"How many vacation days do I get at Ottermere?" asks for vacation days. A search including the name would find the
-passages mentioning "Ottermere" most often. The search therefore leaves the name out, and documents without the name
-come last.
+"How many vacation days do I get at Ottermere?" asks for vacation days. A search with the name would find the chunks
+which mention "Ottermere" most often. The search therefore leaves the name out, and documents without the name come
+last.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ LEAST_DOCUMENTS, LEAST_CHUNKS = 3, 15
 
 @dataclass(frozen=True)
 class Names:
-    """The companies named in a question for their rules, and the documents with these names."""
+    """The company names in a question, and the documents which contain them."""
 
     #: The question without the names which documents contain.
     text: str
@@ -72,7 +72,7 @@ def names_in(question: str, language: str) -> list[str]:
 
 
 def forms_of(name: str) -> list[str]:
-    """Return the forms of a name in documents: a list may have the family name first, or in a separate column."""
+    """Return a name's forms in documents: unchanged, with the family name first, or in separate columns."""
     first, _, last = name.rpartition(" ")
     return [name, f"{last}, {first}", f"{last} {first}", f"{last} | {first}", f"{first} | {last}"] if first else [name]
 
@@ -95,7 +95,9 @@ def without(question: str, names: Iterable[str], language: str) -> str:
 def of_owners(
     trace: RetrievalTrace, parsed: ParsedQuestion, hits: SearchHits
 ) -> tuple[ParsedQuestion, SearchHits, Names]:
-    """Search again without company names which the question asks about, and also in these companies' documents."""
+    """Search again without the names of the companies whose rules the question asks for, and also in the companies'
+    documents.
+    """
     names = _find_names(trace, hits)
     if names.text == trace.text or parsed.translation.translated_from:
         return parsed, hits, names
@@ -108,9 +110,9 @@ def of_owners(
 
 
 def _find_names(trace: RetrievalTrace, hits: SearchHits, *, owners: Sequence[str] = ()) -> Names:
-    """Find the companies whose rules the question asks for, if the profile refines the order.
+    """Find the companies whose rules the question asks for, if the profile allows refining the order.
 
-    `owners` are names which a search with them found in enough documents.
+    `owners` are names already found in enough documents by an earlier search.
     """
     candidates = names_in(trace.text, trace.language) if trace.profile.search.refine_order else []
     # If the question names one of two health plans, the name tells passages apart.

@@ -1,8 +1,8 @@
-"""Find the documents for the asker's place: for people in the group "Utrecht", the leave policy for Utrecht.
+"""Find the documents for the asker's place: people in the group "Utrecht" get the leave policy for Utrecht.
 
-A group names a place if documents mention it in title, file name, folder, tags, collection or opening lines. Words for
-offices, departments and roles are no places: "Büro Berlin" is Berlin, and "HR" is none. Countries are recognised in all
-languages of the product.
+A group names a place if documents mention this name in title, file name, folder, tags, collection or opening lines.
+Words for offices, departments and roles are no places: "Büro Berlin" gives Berlin, "HR" gives no place. Countries are
+recognised in all languages of the product.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _NAMED_UNSPACED = re.compile(
 
 @dataclass(frozen=True)
 class PlaceFacts:
-    """A document's title, file name, folders, tags, collection and groups, which may name its place."""
+    """The parts of a document which may name a city or country: title, file name, folders, tags, collection, groups."""
 
     document_id: UUID
     title: str
@@ -98,7 +98,7 @@ class PlaceFacts:
 
 @lru_cache(maxsize=1_000)
 def places_of(group: str) -> tuple[str, ...]:
-    """Return the places in a group's name, in all spellings; empty for "HR"."""
+    """Return the cities or countries in a group's name, in all spellings; empty for "HR"."""
     spellings: list[str] = []
     for part in _PARTS.split(unicodedata.normalize("NFKC", group)):
         runs: list[list[str]] = [[]]
@@ -119,7 +119,7 @@ def places_of(group: str) -> tuple[str, ...]:
 
 
 def is_of_place(names: Iterable[str], text: str) -> bool:
-    """Whether a text contains a name, or a named country's code ("NL")."""
+    """Whether a text contains any of these city or country names, or the country's code ("NL")."""
     padded = f" {plain(text)} "
     if any(is_name_in(name, padded) for name in names):
         return True
@@ -130,10 +130,10 @@ def is_of_place(names: Iterable[str], text: str) -> bool:
 
 
 def documents_of(names: Sequence[str], facts: Iterable[PlaceFacts], answering: Collection[UUID]) -> frozenset[UUID]:
-    """Return the documents for a place; empty if all documents are.
+    """Return the documents' ids for a city or country; empty if all documents would be selected.
 
-    Opening lines count only if no document in `answering` has the place in its label, because a handbook often begins
-    with all places.
+    Opening lines are used only if no document in `answering` has the name in its label, because a handbook often begins
+    with a list of all offices.
     """
     candidates = list(facts)
     labelled = {item.document_id for item in candidates if is_of_place(names, item.label)}
@@ -144,7 +144,7 @@ def documents_of(names: Sequence[str], facts: Iterable[PlaceFacts], answering: C
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceDocuments:
-    """The names of the asker's place, the documents for this place with their passages' text, and all further
+    """The names of the asker's city or country, the documents for this city or country with their texts, and all other
     documents.
     """
 
@@ -155,7 +155,7 @@ class PlaceDocuments:
 
 
 def names_a_place(question: str, language: str, place: PlaceDocuments, *, groups: Sequence[str]) -> bool:
-    """Whether a question names a place: the asker's, or a place missing in the documents for the asker's place.
+    """Whether a question names a city or country: the asker's, or any which the asker's documents do not mention.
 
     `groups` are all group names in the tenant.
     """
@@ -185,10 +185,9 @@ def names_a_place(question: str, language: str, place: PlaceDocuments, *, groups
 def put_place_first(
     cited: Sequence[ScoredHit], speaking: Sequence[ScoredHit], document_ids: Collection[UUID], places: int
 ) -> list[ScoredHit]:
-    """Put passages for the asker's place (`document_ids`) first if they may answer.
+    """Move hits for the asker's city or country (`document_ids`) to the front if they may answer.
 
-    If fewer than half the `places` have passages for the asker's place, further passages from `speaking` are added, and
-    the last passages are dropped.
+    If they fill less than half the `places`, further hits from `speaking` are added, and the last hits are dropped.
     """
     best = best_of(speaking)
     first = [item for item in cited if _may_come_first(item, document_ids, best)]
@@ -205,7 +204,7 @@ def _may_come_first(item: ScoredHit, document_ids: Collection[UUID], best: float
 
 
 def _distinguishing_words(documents: Sequence[PlaceFacts], other_documents: Sequence[PlaceFacts]) -> set[str]:
-    """Return the words which differ in similar titles: "leeds" in "Leave in Leeds" beside "Leave in York"."""
+    """Return the words in which similar titles differ: "leeds" in "Leave in Leeds" beside "Leave in York"."""
     titles = [set(plain(item.title).split()) for item in documents]
     words = set[str]()
     for other in (set(plain(item.title).split()) for item in other_documents):
@@ -237,7 +236,7 @@ def _is_foreign(name: str, text: str) -> bool:
 
 
 def _names_a_country(question: str, language: str) -> bool:
-    """Tell whether a question names a country in the question's language or in English."""
+    """Whether a question names a country, in the question's language or in English."""
     text = f" {plain(question)} "
     return any(
         is_name_in(name, text)
@@ -249,7 +248,7 @@ def _names_a_country(question: str, language: str) -> bool:
 def search_countries(
     trace: RetrievalTrace, parsed: ParsedQuestion, hits: SearchHits, countries: Set[str]
 ) -> SearchHits:
-    """Also search the documents in the countries' folders, if the results have none from there."""
+    """Search the countries' folders too, if no hit is from there."""
     is_within_documents = trace.filters.document_ids or trace.question.document_ids
     if not countries or is_within_documents or of_countries(countries, hits.results).matching:
         return hits
@@ -259,7 +258,10 @@ def search_countries(
 
 
 def search_own_place(trace: RetrievalTrace, parsed: ParsedQuestion, hits: SearchHits) -> SearchHits | None:
-    """Add a search of the documents for the asker's place; `None` if results are from there or no documents are."""
+    """Search the documents for the asker's city or country too.
+
+    Returns `None` if hits are from these documents already, or if no such document exists.
+    """
     names = _own_places(trace)
     if not names or not hits.results:
         return None
@@ -273,7 +275,7 @@ def search_own_place(trace: RetrievalTrace, parsed: ParsedQuestion, hits: Search
 
 
 def documents_of_own_place(trace: RetrievalTrace, scored: Sequence[ScoredHit]) -> frozenset[UUID]:
-    """Return the documents for the asker's place, if they may answer and the question names no place."""
+    """Return the documents for the asker's city or country, if they may answer and the question names no other."""
     names = _own_places(trace)
     documents = {item.result.document_id for item in scored}
     if not names or len(documents) < 2:
@@ -300,7 +302,7 @@ def _own_places(trace: RetrievalTrace) -> tuple[str, ...]:
 
 
 def _find_labelled(trace: RetrievalTrace, names: Sequence[str]) -> list[PlaceFacts]:
-    """Read the place facts of documents with any of the names in title, folder or tags."""
+    """Find documents with any of the names in title, folder or tags."""
     ids = list(trace.collection_ids or (trace.question.collection.id,))
 
     def read(pipeline: Pipeline) -> list[tuple[UUID]]:
@@ -313,7 +315,7 @@ def _find_labelled(trace: RetrievalTrace, names: Sequence[str]) -> list[PlaceFac
 
 
 def _place_facts(trace: RetrievalTrace, documents: Set[UUID]) -> tuple[list[PlaceFacts], list[str]]:
-    """Return the place facts of documents, and all group names in the tenant."""
+    """Return the `PlaceFacts` of documents, and all group names in the tenant."""
 
     def read(pipeline: Pipeline) -> tuple[list[PlaceFacts], list[str]]:
         pending = pipeline.execute(queries["place_facts"], {"document_ids": list(documents)})

@@ -1,4 +1,6 @@
-"""Raise passages with the question's words close together, and passages from a document or section named in it."""
+"""Raise hits whose words from the question are close together, and hits from a document or section named in the
+question.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from rag.types import SearchResult
 
 @dataclass(frozen=True, kw_only=True)
 class ProximityRule:
-    """The numbers of the boosts for word distance and names."""
+    """The numbers for two boosts: for words close together, and for named documents and sections."""
 
     #: Window width, in terms, in which the question's words should be: about two sentences.
     window_terms: int = 60
@@ -54,7 +56,7 @@ Item = TypeVar("Item", bound=ScoredPassage)
 
 
 def refined(query: SearchQuery, statistics: TermStatistics, passages: Sequence[Item]) -> list[tuple[Item, float]]:
-    """Reorder passages by fused score, word distance and names; return them with their new scores."""
+    """Order hits by fused score, closeness between words, and names. Return them with new scores."""
     codes = [passage.language for passage in passages]
     terms: set[str] = set()
     near = [0.0] * len(passages)
@@ -100,7 +102,7 @@ def _terms_of(passage: ScoredPassage) -> NDArray[np.int32]:
 def mentioned_names(
     query: str, language: str, results: Sequence[SearchResult], languages: Mapping[UUID, str]
 ) -> tuple[str, ...]:
-    """Return the titles and sections among the results of which the question has most distinguishing words."""
+    """Return the titles and sections which the question names best by their distinguishing words."""
     terms = {term for code in set(languages.values()) for term in question_terms(query, language, code)}
     by_name = {known_by(r.title, r.folder): languages[r.document_id] for r in results if r.title}
     sections = {_heading(r): languages[r.document_id] for r in results if r.section}
@@ -112,7 +114,10 @@ def mentioned_names(
 
 
 def unnamed_twins(query: SearchQuery, passages: Sequence[Item]) -> frozenset[UUID]:
-    """Return documents with a near twin named in the question: among two health plans, the unnamed plan."""
+    """Return the ids of documents which the question does not mean, because the question names a near twin.
+
+    Among two health plans, for example, the plan which is not named.
+    """
     terms = {
         term
         for code in {item.language for item in passages}
@@ -125,7 +130,7 @@ def unnamed_twins(query: SearchQuery, passages: Sequence[Item]) -> frozenset[UUI
 
 
 def _in_unnamed_folders(passages: Iterable[Item], terms: Collection[str]) -> frozenset[UUID]:
-    """Return documents whose title also exists in a folder which the question names."""
+    """Return documents whose title also exists in a folder named in the question."""
     folders: dict[tuple[str, str], dict[UUID, frozenset[str]]] = {}
     for item in passages:
         name_terms = _name_terms(known_by("", item.folder), item.language)
@@ -145,10 +150,10 @@ def _name_terms(name: str, language: str) -> frozenset[str]:
 
 
 def closenesses(passages: Sequence[NDArray[np.int32]], weights: Mapping[int, float]) -> list[float]:
-    """Return the weight of the question's terms in each passage's best window. `passages` hold term ids in order.
+    """Return for each chunk the question terms' total weight in its best window. Input: term ids in order.
 
-    BM25 ignores whether the words are in a single sentence or far apart. Windows start every half window; terms missing
-    in the question count 0.
+    BM25 ignores whether words are close together or far apart. A window starts every half window width; a chunk's other
+    terms count 0.
     """
     if not passages or not weights:
         return [0.0] * len(passages)
@@ -169,11 +174,10 @@ def closenesses(passages: Sequence[NDArray[np.int32]], weights: Mapping[int, flo
 
 
 def naming(names: Sequence[Collection[str]], question: Collection[str]) -> list[float]:
-    """Return the share of each name which the question mentions, 0 … 1.
+    """Return for each name which share in the name's terms the question mentions, 0 to 1.
 
     A name is the set of terms in a title or section. Rare terms count more: "Plus" tells two health plans apart, "plan"
-    does not. If the question has terms which only a near twin has, the twin is meant, and shared terms do not count for
-    the name.
+    does not. If the question has terms which only a near twin has, the twin is meant, and the name gets 0.
     """
     term_sets, terms = [frozenset(name) for name in names], frozenset(question)
     distinct = set(term_sets)
@@ -188,7 +192,7 @@ def naming(names: Sequence[Collection[str]], question: Collection[str]) -> list[
 
 
 def _names_of_unnamed_twins(names: Collection[frozenset[str]], question: frozenset[str]) -> set[frozenset[str]]:
-    """Return the names whose near twin is meant.
+    """Return the names which the question does not mean, because it means a near twin.
 
     Twins share at least half their terms. The twin is meant if the question has all terms which only the twin has:
     "Northwind Health" does not mean "Health Plus", although "Standard" lacks "health".
@@ -197,14 +201,14 @@ def _names_of_unnamed_twins(names: Collection[frozenset[str]], question: frozens
 
 
 def unshared_terms(names: Collection[frozenset[str]], question: frozenset[str]) -> set[frozenset[str]]:
-    """Return, for each name whose near twin is meant, the terms which the twin lacks."""
+    """For each name whose near twin is meant, return the terms which only the name has."""
     return {name - twin for name, twin in _twin_pairs(names, question)}
 
 
 def _twin_pairs(
     names: Collection[frozenset[str]], question: frozenset[str]
 ) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
-    """Yield pairs: a name whose near twin is meant, and the twin."""
+    """Yield (name, twin) for each name whose near twin is meant by the question."""
     mentioned = [(other, other & question) for other in names if not other.isdisjoint(question)]
     for name in names:
         for other, terms in mentioned:
@@ -224,7 +228,7 @@ def raised_scores(
     title_shares: Sequence[float],
     section_shares: Sequence[float],
 ) -> list[float]:
-    """Return the scores, raised for words close together and for a named document or section."""
+    """Raise the scores for chunks with words close together, and for chunks from a named document or section."""
     best, highest = max(scores, default=0.0), max(closenesses, default=0.0) or 1.0
     return [
         score

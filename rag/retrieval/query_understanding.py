@@ -45,16 +45,16 @@ class ParsedQuestion:
     filters: SearchFilters = field(default_factory=SearchFilters)
 
     def reword(self, before: str, now: str) -> ParsedQuestion:
-        """Replace words in the question; an existing translation stays unchanged."""
+        """Replace text in the question; a translated question keeps the translation."""
         if self.translation.translated_from:
             return replace(self, text=self.text.replace(before, now))
         return replace(self, text=self.text.replace(before, now), translation=Translation(query=now))
 
 
 def question_language(question: Question) -> str:
-    """Return a question's language: as given by the asker, else detected from its text, else the likeliest.
+    """Return a question's language: as given by the asker, else detected, else assumed.
 
-    The likeliest are, in this order, the conversation's language, the asker's and the collection's.
+    Assumed is the first known: the conversation's language, the asker's, the collection's.
     """
     if question.language is not None:
         return question.language
@@ -71,7 +71,7 @@ def question_language(question: Question) -> str:
 
 
 def understand(trace: RetrievalTrace, today: date, *, languages: Callable[[], Container[str]]) -> ParsedQuestion:
-    """Translate and split a question and read the limits, each if the profile wants it.
+    """Translate, rephrase and split a question, and read filters from the question, each if the profile wants it.
 
     `languages` returns the documents' languages.
     """
@@ -136,7 +136,7 @@ def translate(trace: RetrievalTrace, languages: Callable[[], Container[str]]) ->
 
 
 def request_rephrasing(trace: RetrievalTrace, query: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """Get added words, other wordings and parts from one model call; all empty if the profile wants none."""
+    """Return added words, other wordings and partial questions from one model call; all empty if not wanted."""
     profile = trace.profile
     nothing: tuple[str, tuple[str, ...], tuple[str, ...]] = ("", (), ())
     if not (
@@ -165,7 +165,7 @@ def request_rephrasing(trace: RetrievalTrace, query: str) -> tuple[str, tuple[st
 
 
 def limits_of(original: str, query: str, profile: Profile, today: date) -> SearchFilters:
-    """Return the categories, years and days named in a question, each if the profile reads them."""
+    """Return filters for the categories, years and days which a question names, if the profile reads them."""
     filters = SearchFilters()
     if profile.understanding.filter_by_category:
         filters = replace(filters, categories=categories_in("\n".join(dict.fromkeys((query, original))), profile))
@@ -262,9 +262,9 @@ LONGEST = 300
 
 
 def questions_in(text: str) -> list[str]:
-    """Return the questions in a single text, in order and in the asker's words; empty if it is a single question.
+    """Split a text into its questions, in the asker's words; empty if the text is a single question.
 
-    A part too short to be a question is joined to the part before. If a statement follows the question, the text is a
+    A part too short for a question is joined to the part before. If a statement follows the question, the text is a
     single question.
     """
     text = " ".join(text.split())
@@ -290,9 +290,9 @@ def _is_long_enough(part: str) -> bool:
 
 
 def split_question(text: str, language: str = "") -> list[str]:
-    """Split a text into its questions, in order; empty if it is a single question.
+    """Split a text into its questions, in order; empty if the text is a single question.
 
-    Each part also gets the names of the other parts, which say what "the plan" means.
+    Names from the other questions are added to each, because "the plan" alone would be unclear.
     """
     text = " ".join(text.split())
     # In German every noun is capitalised like a name.
@@ -303,7 +303,7 @@ def split_question(text: str, language: str = "") -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Rephrased:
-    """A model's rewording of a question: added words, other wordings and parts."""
+    """A model's answer: added words, other wordings, and partial questions."""
 
     expansion: str = ""
     alternatives: tuple[str, ...] = ()

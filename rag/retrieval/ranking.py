@@ -1,4 +1,4 @@
-"""Order results by several signals, recency and pinned posts; read the metadata of posts."""
+"""Order hits by several signals, recency and pinned posts; read the metadata of posts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rag.types import ATTACHMENT_HEADS, SearchResult, Who, tenant_of
 
 @dataclass(frozen=True, kw_only=True)
 class Signals:
-    """Metadata used in the order: day, categories, years, pinned, important."""
+    """The metadata used for ordering: date, categories, years, pinned, important."""
 
     written_on: date
     is_pinned: bool = False
@@ -35,7 +35,7 @@ LONGEST_JOB_YEARS = 80
 
 
 def own_years(result: SearchResult, this_year: int | None = None) -> tuple[int, ...]:
-    """Return the years in a passage's metadata: all years of a job, until `this_year` if the job is current."""
+    """Return the years in a chunk's metadata: all years of a job, up to `this_year` for a current job."""
     year = _value(result.metadata, "year")
     first, last = (str(_value(result.metadata, name) or "") for name in ("start_year", "end_year"))
     if first.isdigit() and (last.isdigit() or last == "present"):
@@ -45,7 +45,7 @@ def own_years(result: SearchResult, this_year: int | None = None) -> tuple[int, 
 
 
 def of_passage(result: SearchResult, document: Signals, this_year: int | None = None) -> Signals:
-    """Return a passage's signals: the document's, with the passage's category and any years."""
+    """Return a chunk's signals: the document's, with the chunk's category and any years."""
     category = result.metadata.get("category")
     return replace(
         document,
@@ -89,7 +89,7 @@ def needs_signals(profile: Profile) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """The facts about a document besides its text."""
+    """A document's metadata and time of arrival."""
 
     document_id: UUID
     metadata: Mapping[str, Any]
@@ -101,7 +101,7 @@ class Facts:
 
     @property
     def dated_metadata(self) -> Mapping[str, Any]:
-        """Return the metadata, with `createdAt` set to the arrival time if missing."""
+        """The metadata, with `createdAt` set to the arrival time if missing."""
         return {"createdAt": self.created_at.isoformat(), **self.metadata}
 
 
@@ -189,7 +189,10 @@ def ordered(
 
 
 def _base_score(result: SearchResult, profile: Profile) -> float:
-    """Return the score before factors: the reranker's relevance, else vector search's cosine, else the fused score."""
+    """Return the score to be multiplied by factors.
+
+    This is the reranker's score, else the cosine in a vector search, else the fused score.
+    """
     if result.rerank_score is not None:
         return result.rerank_score
     if profile.search.search_type == "vector" and result.similarity is not None:
@@ -217,7 +220,7 @@ def _as_list(value: Any) -> list[Any]:
 def recency_factor(written_on: date, today: date, *, steps: Sequence[tuple[int, float]], older: float) -> float:
     """Return the factor for a post's age (source 000, "Recency boost").
 
-    `steps` are (days, factor) pairs; the first with enough days is used, else `older`.
+    `steps` are (days, factor), youngest first. The first step whose days reach the age is used, else `older`.
     """
     age_days = (today - written_on).days
     return next((factor for days, factor in steps if age_days <= days), older)
@@ -229,8 +232,9 @@ def category_factor(categories: Iterable[str], factors: Mapping[str, float]) -> 
 
 
 def year_factor(years: Iterable[int], this_year: int, factors: Sequence[float]) -> float:
-    """Return the factor for the latest year: this year, last year and so on; 1 if older or without a year (source 001,
-    "Recency Boost").
+    """Return the best factor for these years: `factors` are for this year, last year and so on, else 1.
+
+    Source 001, "Recency Boost".
     """
     ages = (max(0, this_year - year) for year in years)
     return max((factors[age] if age < len(factors) else 1.0 for age in ages), default=1.0)
@@ -257,7 +261,7 @@ _FIELD = re.compile(r"\{(\w+)\}")
 
 @dataclass(frozen=True, kw_only=True)
 class AttachmentLines:
-    """The lines in a profile's `attachment_format`: head, a line per post, lines per attachment."""
+    """The lines in a profile's `attachment_format`: the head, a line for a post, and lines for an attachment."""
 
     head: str
     post: str
@@ -265,13 +269,15 @@ class AttachmentLines:
 
     @classmethod
     def of(cls, template: str) -> AttachmentLines:
-        """Split a template: the line with `{title}` repeats for each post, the lines after it for each attachment."""
+        """Split a template: the head, the line with `{title}` for each post, and the following lines for each
+        attachment.
+        """
         lines = template.split("\n")
         place = next((n for n, line in enumerate(lines) if "{title}" in line), len(lines) - 1)
         return cls(head="\n".join(lines[:place]), post=lines[place], attachment=tuple(lines[place + 1 :]))
 
     def of_post(self, title: str, metadata: Mapping[str, Any]) -> Iterator[str]:
-        """Yield the post's line, then the text of each attachment without the lines which have an empty field."""
+        """Yield the line for a post, then a text for each attachment. Lines with an empty field are left out."""
         attachments = attachments_of(metadata)
         if attachments:
             yield self.post.replace("{title}", title)
@@ -286,7 +292,7 @@ class AttachmentLines:
 
 
 def attachment_part(template: str, posts: Iterator[tuple[str, Mapping[str, Any]]], fits: Callable[[str], bool]) -> str:
-    """Format posts' attachments as text, stopping when `fits` returns false; "" without attachments."""
+    """Format posts' attachments to text. Stops at the first text refused by `fits`; "" without attachments."""
     form = AttachmentLines.of(template)
     lines: list[str] = []
     for title, metadata in posts:
@@ -327,12 +333,12 @@ def without_attachments(text: str, metadata: Mapping[str, Any]) -> str:
 
 
 def category_of(metadata: Mapping[str, Any]) -> str:
-    """Return a post's category name; for other documents the category in their metadata."""
+    """Return a post's or document's category from the metadata."""
     return str(metadata.get("categoryName") or metadata.get("category") or metadata.get("categorySlug") or "")
 
 
 def marks_of(metadata: Mapping[str, Any]) -> str:
-    """Return (필독) for an important post and (고정) for a pinned post."""
+    """Return the Korean marks for a post: (필독) for an important post, (고정) for a pinned post."""
     important = IMPORTANT if metadata.get("isImportant") is True else ""
     return important + (PINNED if metadata.get("isPinned") is True else "")
 

@@ -74,7 +74,10 @@ def rerank(trace: RetrievalTrace, translation: Translation, scored: list[ScoredH
 
 
 def _result_limit(trace: RetrievalTrace) -> int | None:
-    """Return how many passages the reranker should return (source 000: topN 5); `None` for all, to judge evidence."""
+    """Return how many hits the reranker should return (source 000: topN 5), or `None` for all.
+
+    All are needed if the evidence is judged afterwards.
+    """
     ranking = trace.profile.ranking
     return trace.top_k if ranking.rerank_top_n and not ranking.only_evidence else None
 
@@ -82,10 +85,10 @@ def _result_limit(trace: RetrievalTrace) -> int | None:
 def _by_wording(
     trace: RetrievalTrace, translation: Translation, scored: list[ScoredHit]
 ) -> list[tuple[str, list[ScoredHit]]]:
-    """Group the passages by the wording with which the reranker compares them: the one in their language.
+    """Group hits by the question's wording in their language: (wording, hits) for the reranker.
 
-    A translation would lose words and names shared with passages in the question's language. Passages in both languages
-    need two calls.
+    A translation would lose words and names which the question shares with hits in the asker's language. Hits in both
+    languages need two calls.
     """
     if not translation.translated_from or not trace.profile.ranking.rerank_each_wording:
         return [(translation.query, scored)]
@@ -100,7 +103,7 @@ def _by_wording(
 
 @dataclass(frozen=True, kw_only=True)
 class Reranked:
-    """Results in their new order, with the call's usage; `usage` is `None` if there was nothing to order."""
+    """Hits in their new order, and the call's usage; `usage` is `None` if there was nothing to order."""
 
     results: tuple[SearchResult, ...]
     usage: Usage | None = None

@@ -121,12 +121,12 @@ class Retriever:
         on_step: OnStep | None = None,
         options: Options | None = None,
     ) -> ContextResponse:
-        """Find, order and number the passages for a question.
+        """Find, order and number the chunks which answer a question.
 
         `options` switch single steps on or off for this call. `on_step` is called with "translating", "searching",
-        "found" (with the number) and "reranking" when they start. If no passage is evidence for an answer, `citations`
-        is empty and `nearest` has the closest passages. Raises `QuestionEmpty` and `DatabaseUnavailable`; and
-        `ProviderError` only if no search is possible without the provider.
+        "reranking" when these steps start, and with "found" and the hit count. If no hit is evidence for an answer,
+        `citations` is empty and `nearest` has the closest chunks. Raises `QuestionEmpty`, `DatabaseUnavailable`, and
+        `ProviderError` if no search is possible without the provider.
         """
         return self.retrieve(question, profile=profile, top_k=top_k, on_step=on_step, options=options).response
 
@@ -204,7 +204,7 @@ class Retriever:
 
 
 def _find(trace: RetrievalTrace) -> GroupPassages:
-    """Search one group of collections with equal settings, and order the passages."""
+    """Search one group of collections with equal settings, and order the hits."""
     trace.thresholds = thresholds_of(trace)
     parsed = _parse_question(trace)
     hits = search(trace, parsed)
@@ -252,7 +252,7 @@ def _rank(
     names: Names,
     countries: Set[str],
 ) -> list[ScoredHit]:
-    """Score, rerank and order the passages, with those for the names, countries and place in the question first."""
+    """Score, rerank and order hits. Hits for the question's names, countries and place come first."""
     by_country = of_countries(countries, distinct)
     chunks = {result.chunk_id for result in distinct if result.document_id in by_country.matching}
     # Measure the usual similarity without passages from other countries.
@@ -280,7 +280,9 @@ def _score_of_place(
     hits_of_place: SearchHits,
     score: Callable[[list[SearchResult], SearchHits], list[ScoredHit]],
 ) -> list[ScoredHit]:
-    """Score further passages for the asker's place apart, because the others' usual similarity must not change."""
+    """Score further hits for the asker's city or country separately, to leave the other hits' usual similarity
+    unchanged.
+    """
     distinct_ids = {result.chunk_id for result in distinct}
     further = [result for result in hits_of_place.results if result.document_id in trace.of_place]
     both = [*distinct, *(result for result in further if result.chunk_id not in distinct_ids)]
@@ -288,7 +290,7 @@ def _score_of_place(
 
 
 def _select_citable(trace: RetrievalTrace, scored: list[ScoredHit]) -> list[ScoredHit]:
-    """Return the passages which may be cited, and record whether they answer the question."""
+    """Return the hits which may be cited, and record whether they answer the question."""
     is_required = trace.profile.ranking.only_evidence
     with trace.step("evidence") as step:
         citable = select_citable(scored) if is_required else scored
@@ -313,7 +315,7 @@ def _order(trace: RetrievalTrace, scored: list[ScoredHit]) -> list[ScoredHit]:
 
 
 def _own_place_first(merged: MergedPassages) -> MergedPassages:
-    """Put passages for the asker's place first if they may answer; the passages in found order are kept too."""
+    """Move hits for the asker's city or country to the front if they may answer. The search's order is kept too."""
     trace = merged.trace
     own_documents = documents_of_own_place(trace, [*merged.scored, *merged.of_place])
     if not own_documents:
@@ -333,9 +335,9 @@ NEAREST = 3
 def respond(
     question: Question, merged: MergedPassages, bill: Bill, billed_before: int
 ) -> tuple[ContextResponse, list[ScoredHit]]:
-    """Build the response, and return it with the passages in it.
+    """Build the response. Return the response with the chunks in the context.
 
-    The costs are the bill's entries from `billed_before` on.
+    The costs are the entries in `bill` from index `billed_before` on.
     """
     trace, scored, cited = merged.trace, merged.scored, merged.cited
     profile = trace.profile
@@ -421,7 +423,7 @@ def _metadata_for_readers(
 def _name_collections(
     citations: Sequence[Citation], cited: Sequence[ScoredHit], question: Question
 ) -> tuple[Citation, ...]:
-    """Name each citation's collection, if several were searched."""
+    """Add the collection's name to each citation, if several collections were searched."""
     if not question.others:
         return tuple(citations)
     names = {collection.id: collection.name for collection in (question.collection, *question.others)}

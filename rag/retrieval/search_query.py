@@ -1,7 +1,7 @@
-"""The question as a search query: its words, its vectors, and how rare its terms are in the documents.
+"""A question as a search query: words, vectors, and how many chunks contain each term.
 
-A misspelt word, missing from the documents, is replaced by the nearest word in the found passages. No dictionary is
-needed: the vector search finds passages by word parts, so the intended word is among them.
+A misspelt word, which no document contains, is replaced by the nearest word in the chunks found. No dictionary is
+needed: vector search compares parts of words, so the chunks found contain the intended word.
 """
 
 from __future__ import annotations
@@ -98,18 +98,17 @@ class SearchQuery:
 
     @property
     def is_dense(self) -> bool:
-        """Whether the signs of the vector's dimensions show its direction, so bits can be compared.
+        """Whether vectors are dense, so that searches may compare their signs (bits) first.
 
-        True for all models except the built-in embedder, whose vectors are hashed words and mostly zeros (recall@10 .06
-        … .27).
+        False only for the built-in embedder, whose vectors are hashed words and mostly zeros (recall@10 .06 to .27).
         """
         return not self.embedding_model.startswith("builtin/")
 
     @cached_property
     def halfvec(self) -> HalfVector | None:
-        """The vector in the format of Postgres; `None` if missing or zero.
+        """The vector in Postgres's format; `None` if there is none or it is zero.
 
-        Raises `InvalidInput` if it has the wrong number of dimensions for its embedding model.
+        Raises `InvalidInput` if the vector's length differs from the embedding model's dimensions.
         """
         if self.vector is None:
             return None
@@ -129,7 +128,7 @@ class SearchQuery:
 
 @dataclass(frozen=True, kw_only=True)
 class TermStatistics:
-    """For each question term, the number of passages with this term; and the total."""
+    """How many chunks have each question term, and the number of all chunks."""
 
     chunks_by_term: Mapping[int, float] = field(default_factory=dict)
     chunks: float = 0.0
@@ -141,10 +140,10 @@ class TermStatistics:
 
 @lru_cache(maxsize=2_000)
 def question_terms(text: str, language: str, analyser: str) -> Mapping[str, float]:
-    """Return a question's distinct index terms for documents in a language, with weights.
+    """Return a question's distinct index terms, with weights, for documents in a language.
 
-    The question's terms come first, in order, with full weight; synonyms weigh less. With a plain analyser, words count
-    every time they occur (source 003, 2.3 A: the sum is over its tokens).
+    The question's terms come first, with weight 1; synonyms weigh less. With a plain analyser, a term's weight is how
+    often it occurs (source 003, 2.3 A).
     """
     if is_plain(analyser):
         counted = Counter(word for word, _ in words_with_terms(text, analyser)[:MAXIMUM_QUESTION_WORDS])
@@ -158,7 +157,7 @@ def question_terms(text: str, language: str, analyser: str) -> Mapping[str, floa
 
 @lru_cache(maxsize=2_000)
 def cached_question_words(text: str, language: str, analyser: str) -> tuple[QuestionWord, ...]:
-    """Return `question_words` with a cache, because several steps need them."""
+    """Return `question_words` from a cache, because several steps need them."""
     return tuple(question_words(text, language, analyser))
 
 
@@ -236,10 +235,10 @@ def is_hangul(word: str) -> bool:
 
 
 def corrections(unknown: Iterable[str], passages: Iterable[str]) -> dict[str, str]:
-    """Map each unknown word to the likeliest word in the passages with a single slip, if any.
+    """Map each unknown word to the most probable word in the passages which differs by a single slip, if any.
 
-    A slip is a letter added, missing, wrong or swapped with its neighbour: 80 % of misspellings (Damerau 1964). Korean
-    letters are the parts of syllables, and a word's particles stay as typed.
+    A slip is a letter added, missing, wrong or swapped with its neighbour: 80 % of misspellings (Damerau 1964). In
+    Korean, letters are the parts of syllables, and a word's particles stay as typed.
     """
     unknown = [
         w for w in unknown if len(w) <= LONGEST_CORRECTED and len(_letters(w)) >= SHORTEST_CORRECTED and w.isalpha()
@@ -293,7 +292,7 @@ def _nearest_korean_words(unknown: list[str], texts: list[str]) -> dict[str, str
 
 
 def _rests(word: str) -> list[tuple[str, str]]:
-    """Return, for each syllable in a word, the text before and after."""
+    """Return (text before, text after) for each character in a word."""
     return [(word[:i], word[i + 1 :]) for i in range(len(word))]
 
 
@@ -304,7 +303,10 @@ def _is_korean_slip(word: str, other: str) -> bool:
 
 
 def _likeliest(word: str, close: Mapping[str, int]) -> str:
-    """Return the word with the longest common beginning, which is seldom mistyped; on a tie the most frequent."""
+    """Return the word which shares the longest beginning with the unknown word; among equals, the most frequent.
+
+    People seldom mistype the beginning.
+    """
     return max(close, key=lambda other: (_shared_start(word, other), close[other], other))
 
 
@@ -318,7 +320,7 @@ def _shared_start(word: str, other: str) -> int:
 
 
 def _one_slip_away(unknown: Sequence[str], document_words: Sequence[str]) -> list[list[int]]:
-    """Return, for each unknown word, the positions of the written words which differ by one slip."""
+    """For each unknown word, return the indexes of document words which differ by one slip."""
     if not unknown or not document_words:
         return [[] for _ in unknown]
     distances = cdist(unknown, document_words, scorer=OSA.distance, score_cutoff=1, dtype=np.uint8)

@@ -1,7 +1,7 @@
-"""Read the contents for a search scope: its passages by language, and the documents which match the filters.
+"""Read what a search scope contains: the chunks by language, and the documents which match the filters.
 
-A scope is expected to have the same contents as in the last search. Searches therefore leave together with the request
-for its current contents, and are repeated if these differ.
+Searches assume that the scope is the same as for the last search. They are sent together with the request for the
+current contents, and repeated if the contents differ.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ REMEMBERED_SCOPES = 10_000
 
 
 class Expected(NamedTuple):
-    """What decides how a scope is searched."""
+    """The properties which decide how a scope is searched."""
 
     analysers: frozenset[str]
     #: Whether vectors are compared by bits first.
@@ -46,7 +46,7 @@ class Expected(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ScopeContents:
-    """The searchable documents, in this transaction."""
+    """The searchable documents, visible in this transaction."""
 
     #: Passages and terms in the keyword index, by analyser language.
     languages: dict[str, tuple[float, float]]
@@ -64,7 +64,7 @@ class ScopeContents:
 
     @property
     def average_length(self) -> float:
-        """Terms in a passage on average, at least 1."""
+        """The average chunk length in terms, at least 1."""
         return max(1.0, sum(tokens for _, tokens in self.languages.values()) / (self.chunks or 1.0))
 
     @property
@@ -82,7 +82,7 @@ _expected: dict[tuple[UUID, ...], Expected] = {}
 
 
 class ScopeReading:
-    """A request for a scope's contents which has been sent but not awaited."""
+    """A sent request for a scope's contents, still without an answer."""
 
     def __init__(self, pipeline: Pipeline, scope: Scope, filters: SearchFilters) -> None:
         self.where: dict[str, Any] = {"tenant_id": scope.tenant_id, "collection_ids": list(scope.collection_ids)}
@@ -98,7 +98,7 @@ class ScopeReading:
 
     @property
     def guess(self) -> Expected | None:
-        """Return the scope's properties in the last search, or `None`."""
+        """Return the scope's properties from the last search, or `None`."""
         return _expected.get(self._key) if self._key is not None else None
 
     @cached_property
@@ -131,9 +131,7 @@ class ScopeReading:
         return contents
 
     def _breadth(self, contents: ScopeContents) -> int:
-        """Return the index's search breadth; 0 if missing, or if the collection has grown too much since the
-        measurement.
-        """
+        """Return the vector index's search breadth; 0 without an index, or if the collection has grown too much."""
         pending = (self._index or self._ask_index()) if contents.is_large else None
         breadth, measured = (pending.fetchone() if pending else None) or (0, 0)
         return int(breadth) if contents.passages <= MOST_GROWTH * measured else 0
@@ -145,7 +143,7 @@ def read_scope(pipeline: Pipeline, scope: Scope, filters: SearchFilters | None) 
 
 
 def ranges(rows: Iterable[tuple[int, int, int]]) -> Ranges:
-    """Convert rows (collection's position, first passage, passage count) to ranges over passage places."""
+    """Convert rows (collection's position, first chunk number, chunk count) to ranges over `Matches.places`."""
     return Ranges.of(((position << 32) + first, passages) for position, first, passages in rows)
 
 

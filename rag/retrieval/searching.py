@@ -1,6 +1,6 @@
-"""Search the collections for a question within its limits, and without them if nothing is found.
+"""Search collections with the filters read from a question, and without them if nothing is found.
 
-Several collections are searched in groups with equal settings, and their passages are merged.
+Several collections are searched in groups with equal settings, and the hits are merged.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from rag.types import Collection, SearchDetails, SearchFilters, SearchResult, St
 
 
 def search(trace: RetrievalTrace, parsed: ParsedQuestion) -> SearchHits:
-    """Search for the question and its other wordings; return at most `trace.candidates` results, best first.
+    """Search for the question and its other wordings. Return at most `trace.candidates` hits, best first.
 
-    Limits read from the question are guesses: if they leave no results, all documents are searched.
+    Filters read from the question are guesses: if they leave no hits, all documents are searched.
     """
     trace.on_step("searching", "")
     embedded = embed_wordings(trace, parsed)
@@ -91,7 +91,7 @@ def _search_within(
 def _filter_hits(trace: RetrievalTrace, hits: SearchHits, filters: SearchFilters) -> SearchHits:
     """Keep hits which match the categories and years in the question (source 001, step 4).
 
-    A condition which would leave no hits is ignored.
+    A filter which would leave no hits is ignored.
     """
     # The caller's conditions were part of the search and replace those read from the question.
     filters = replace(
@@ -122,7 +122,7 @@ def _describe_filter(
 
 
 def _combine_filters(trace: RetrievalTrace, of_question: SearchFilters) -> SearchFilters:
-    """Combine the filters given by the caller with filters read from the question; the caller's take precedence."""
+    """Combine the caller's filters with filters read from the question. If both exist, the caller's filter is used."""
     caller_filters = trace.filters
     return replace(
         caller_filters,
@@ -143,7 +143,7 @@ def search_too(
     *,
     come_first: bool = True,
 ) -> SearchHits:
-    """Search some documents too, by default with their passages first."""
+    """Search certain documents too. Their hits come first, unless `come_first` is false."""
     everywhere = trace.filters
     trace.filters = replace(everywhere, document_ids=tuple(documents))
     extra = search(trace, parsed)
@@ -160,10 +160,10 @@ def search_too(
 
 
 def thresholds_of(trace: RetrievalTrace) -> tuple[float, ...]:
-    """Return the similarities which are enough as evidence; empty for the built-in embedder, which compares only words.
+    """Return the cosines above which a hit is evidence; empty for the built-in embedder, which compares only words.
 
-    The second applies if no passage reaches the first, because a configured value such as 0.7 may be out of the model's
-    reach. A threshold given by the caller is the only one.
+    The second threshold is used if no hit reaches the first, because a configured 0.7 may be out of the model's reach.
+    A threshold given by the caller is the only one.
     """
     collection, profile = trace.question.collection, trace.profile
     try:
@@ -182,7 +182,9 @@ def thresholds_of(trace: RetrievalTrace) -> tuple[float, ...]:
 
 
 def has_new_model(trace: RetrievalTrace) -> bool:
-    """Whether the collection's embedding model was changed after the request began; if changed, use the new model."""
+    """Whether the collection's embedding model has changed since the request began. If changed, the trace gets the new
+    model.
+    """
     collection = trace.question.collection
 
     def read(pipeline: Pipeline) -> tuple[str] | None:
@@ -257,7 +259,7 @@ IN_COLLECTION = N_("In the collection “{name}”: {notice}")
 
 @dataclass(frozen=True)
 class GroupPassages:
-    """The passages from a group of collections, best first; only `cited` may be cited."""
+    """The hits from a group with equal settings, best first. Only hits in `cited` may be cited."""
 
     trace: RetrievalTrace
     hits: tuple[SearchResult, ...] = ()
@@ -270,7 +272,7 @@ class GroupPassages:
 
 @dataclass(frozen=True)
 class MergedPassages:
-    """The passages from all groups, best first; see `GroupPassages`."""
+    """The hits from all groups, best first; see `GroupPassages`."""
 
     trace: RetrievalTrace
     hits: tuple[SearchResult, ...]
@@ -283,9 +285,9 @@ class MergedPassages:
 
 
 def groups_of(first: Collection, other_collections: Sequence[Collection]) -> list[list[Collection]]:
-    """Group collections with equal settings, because one search serves a group; the group of `first` comes first.
+    """Group collections with equal settings, because a group is searched at once; the group of `first` comes first.
 
-    Collections with different measured thresholds are in different groups; the built-in embedder has no threshold.
+    Collections with different measured thresholds are in different groups, except with the built-in embedder.
     """
     groups: dict[object, list[Collection]] = {}
     for collection in (first, *(other for other in other_collections if other.id != first.id)):
@@ -298,14 +300,14 @@ def groups_of(first: Collection, other_collections: Sequence[Collection]) -> lis
 
 
 def names_of(groups: Sequence[Sequence[Collection]]) -> list[str]:
-    """Return each group's collection names, joined."""
+    """Return each group's collection names, joined by commas."""
     return [", ".join(collection.name for collection in group) for group in groups]
 
 
 def merge_groups(searched: Sequence[GroupPassages], names: Sequence[str]) -> MergedPassages:
-    """Merge the passages from several groups, and their details into the first's trace.
+    """Merge the hits from several groups; the details are added to the first group's trace.
 
-    Passages are ordered by probability, because scores from different embedders and profiles are not comparable. Raises
+    Hits are ordered by probability, because scores from different embedders and profiles are not comparable. Raises
     `ProviderUnavailable` if no group could be searched.
     """
     first, trace = searched[0], searched[0].trace

@@ -15,7 +15,7 @@ from rag.text.relative_days import whole_words
 
 @dataclass(frozen=True)
 class _Words:
-    """A language's words for asking since when a rule holds."""
+    """A language's words for asking since when a rule applies."""
 
     #: Always asks for a past day: "since when".
     since: str
@@ -112,7 +112,7 @@ _BY_LANGUAGE = {
 
 
 def without_since(text: str, language: str) -> str | None:
-    """Return a question without "since when"; `None` if it does not ask since when.
+    """Return a question without "since when"; `None` if the question does not ask this.
 
     Returns "" if the question names no rule: "Since when does this rule apply?".
     """

@@ -1,4 +1,4 @@
-"""Trace a question through retrieval: its state, and the time, cost and description per step."""
+"""Record a question's way through retrieval: its state, and for each step the time, cost and description."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class SearchModels(Protocol):
 
 @dataclass
 class RetrievalTrace:
-    """A question's state during retrieval."""
+    """A question's state during retrieval, changed by each step."""
 
     question: Question
     profile: Profile
@@ -98,7 +98,7 @@ class RetrievalTrace:
 
     @contextmanager
     def step(self, name: str) -> Iterator[StepDetails]:
-        """Time a step and add it to the details, unless its `detail` stays empty."""
+        """Time a step inside the `with` block. The step is added to the details if its `detail` is set."""
         done = StepDetails(name=name)
         started = time.perf_counter()
         try:
@@ -136,7 +136,7 @@ def raw_results_from(results: Sequence[SearchResult]) -> list[RawResultDetails]:
 
 
 def reranked_from(results: Sequence[SearchResult]) -> list[RerankedResultDetails]:
-    """Describe the passages in the reranker's order, with their rank before; ranks count from 1."""
+    """Describe the reranker's order: each hit with the rank before and after, both from 1."""
     return [
         RerankedResultDetails(
             chunk_id=str(r.chunk_id), original_rank=r.original_rank, new_rank=rank, score=r.rerank_score or 0.0
@@ -165,7 +165,7 @@ def describe_search(profile: Profile, hits: SearchHits, *, question: str, limits
 
 
 def describe_dropped(*, near_repeats: int, over_limit: int, most: int) -> str:
-    """Return a description of the results dropped before scoring; "" if all results remain."""
+    """Describe the results dropped before scoring; "" if none was dropped."""
     parts = []
     if near_repeats:
         parts.append(f"{near_repeats} near repeats left out")
@@ -177,7 +177,7 @@ def describe_dropped(*, near_repeats: int, over_limit: int, most: int) -> str:
 def describe_evidence(
     scored: Sequence[ScoredHit], citable: Sequence[ScoredHit], evidence: EvidenceDetails, *, is_required: bool
 ) -> str:
-    """Return a description of how many passages may be cited, and the outcome."""
+    """Describe how many hits may be cited, and the outcome."""
     if not scored:
         return ""
     if not is_required:

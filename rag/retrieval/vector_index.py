@@ -1,9 +1,9 @@
-"""Build an approximate vector index for a collection by command, and use it if its measured recall is good enough.
+"""Build an approximate vector index for a collection by command. It is used if its recall is good enough.
 
-The search normally scans vectors (`rag.retrieval.hybrid_search`): exact, but slower with more passages. From a few
-hundred thousand passages on, an index is faster. Its losses depend on the vectors, so each index is measured on its
-collection against the exact scan, with questions asked there and passages stored there. The search uses an index if it
-finds 99 % of the ten nearest passages and is faster than the scan.
+Searches normally scan all vectors (`rag.retrieval.hybrid_search`): exact, but slower with more chunks. From a few
+hundred thousand chunks on, an index is faster. Its losses depend on the vectors, so each index is compared with the
+scan on its own collection, with questions asked there and chunks stored there. Searches use an index if it finds 99 %
+of the ten nearest chunks and is faster.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ OLDEST_PGVECTOR = (0, 8)
 
 
 class Timed(NamedTuple):
-    """Milliseconds for a kind of search."""
+    """The median and 95th percentile of search times, in milliseconds."""
 
     p50: float
     p95: float
@@ -54,7 +54,7 @@ class Timed(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Tried:
-    """A measured breadth: recall compared with the exact scan, and time."""
+    """A measured search breadth: recall compared with the scan, 0 to 1, and times."""
 
     breadth: int
     #: Recall among the ten nearest passages, and among as many as a search takes.
@@ -77,7 +77,7 @@ class Measured:
 
     @property
     def chosen(self) -> Tried:
-        """The first breadth with enough recall, else the breadth with the highest."""
+        """The first breadth with enough recall, else the breadth with the highest recall."""
         enough = (each for each in self.tried if each.recall >= LEAST_RECALL)
         return next(enough, max(self.tried, key=lambda each: each.recall))
 
@@ -130,7 +130,7 @@ class VectorIndex:
 
 
 class VectorIndexes:
-    """Builds, measures and drops vector indexes. Needs the table owner's connection string."""
+    """Builds, measures and drops vector indexes. Needs the tables owner's connection string."""
 
     def __init__(self, database: Database, calibrations: Calibrations, owner_conninfo: str) -> None:
         self._database = database
@@ -271,9 +271,9 @@ class VectorIndexes:
         passages: Sequence[tuple[UUID, HalfVector]],
         breadths: Sequence[int],
     ) -> Measured:
-        """Search with each question and passage by scan and by index, and return recall and time per breadth.
+        """Search by scan and by index for each question and chunk. Return recall and times for each breadth.
 
-        A search with a passage does not count the passage itself.
+        A search for a chunk ignores the chunk itself.
         """
         question_searches: list[tuple[UUID | None, HalfVector]] = []
         question_searches += [(None, HalfVector(row)) for row in (() if questions is None else questions) if row.any()]
@@ -313,7 +313,7 @@ class VectorIndexes:
     def _search(
         self, collection: Collection, *, is_large: bool = False, breadth: int = 0
     ) -> Callable[[HalfVector], tuple[list[UUID], float]]:
-        """Return a function which searches with the product's statements and returns ids and milliseconds."""
+        """Return a function which searches like the product, and returns the ids found and the milliseconds."""
         where = {
             "tenant_id": collection.tenant_id, "collection_ids": [collection.id], "wanted": None, "threshold": -1.0,
             "embedding_model": collection.embedding_model, "limit": FUSED_CANDIDATES + 1,
@@ -335,7 +335,7 @@ def _is_dense(collection: Collection) -> bool:
 
 
 class _Way:
-    """A way to search, with the passages found and the times."""
+    """A way to search, with the found ids and the times in milliseconds."""
 
     def __init__(self, run: Callable[[HalfVector], tuple[list[UUID], float]]) -> None:
         self._run = run
@@ -354,7 +354,7 @@ class _Way:
         return Timed(*(round(float(ms), 2) for ms in np.percentile(self.ms, (50, 95))))
 
     def recall(self, exact: _Way, places: int) -> float:
-        """Return the share of the exact scan's first `places` passages which this way found, 0 … 1."""
+        """Return which share of the scan's first `places` chunks this way also has among the first `places`, 0 to 1."""
         pairs = [(set(hits[:places]), truth[:places]) for hits, truth in zip(self.results, exact.results, strict=True)]
         expected = sum(len(truth) for _, truth in pairs)
         return round(sum(len(hits & set(truth)) for hits, truth in pairs) / expected, 4) if expected else 1.0
@@ -374,6 +374,6 @@ def _build(owner: psycopg.Connection, values: Mapping[str, Any], graph_bytes: in
 
 
 def _run(owner: psycopg.Connection, statement: str, /, **values: Any) -> None:
-    """Run a statement generated by another statement, because creating and dropping an index takes no parameters."""
+    """Run a statement written by another statement: creating and dropping an index takes no SQL parameters."""
     row = owner.execute(queries[statement], values).fetchone()
     owner.execute(str(row[0]).encode() if row else b"")

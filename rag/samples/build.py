@@ -42,7 +42,7 @@ SIDE, TOP, BOTTOM = 24 * mm, 22 * mm, 24 * mm
 
 @dataclass(frozen=True)
 class Typeface:
-    """Names of two registered fonts and their line spacing, in units of the size."""
+    """The names of two registered fonts (normal and bold), and the line spacing in units of the font size."""
 
     regular: str
     bold: str
@@ -55,7 +55,7 @@ class Typeface:
 
 
 class SampleDocument(BaseDocTemplate):  # type: ignore[misc]
-    """Add a running footer, and a bookmark for every heading when it is placed."""
+    """A PDF with a footer on each page, and a bookmark for every heading."""
 
     def __init__(self, path: Path, sample: Sample, face: Typeface) -> None:
         super().__init__(
@@ -164,7 +164,7 @@ def flowables(text: str, face: Typeface) -> list[Flowable]:
 
 
 def korean_typeface(font: Path) -> Typeface:
-    """Register the font and its bold, which has to be called the same with `Bold` before the suffix."""
+    """Register a Korean font and its bold font. The bold file has the same name, with `Bold` before the suffix."""
     bold = font.with_stem(font.stem + "Bold")
     for name, path in (("Korean", font), ("Korean-Bold", bold)):
         if not path.is_file():

@@ -24,10 +24,10 @@ BOARD = "Sample notice board"
 
 
 def prepare_tenant(parts: Services) -> None:
-    """Prepare the settings' tenant for its first administrator.
+    """Prepare the tenant named in the settings for its first administrator.
 
-    After the first account exists, people keep or delete the samples, and none is loaded again. If several applications
-    start together, the first does the work and the others wait.
+    Once an account exists, no samples are loaded again: people keep or delete them. If several applications start
+    together, the first does the work and the others wait.
     """
     with parts.database.transaction(parts.settings.tenant) as connection:
         connection.execute(queries["prepare_alone"], {"id": parts.settings.tenant})
@@ -84,7 +84,7 @@ def find_samples(parts: Services, who: Who) -> list[UUID]:
 
 
 def empty_sample_boards(parts: Services, who: Who) -> list[Collection]:
-    """Return the collections for sample posts which are now empty."""
+    """Return the collections made for sample posts which have no posts left."""
     contents = parts.documents.contents(who)
     return [
         collection
@@ -95,7 +95,7 @@ def empty_sample_boards(parts: Services, who: Who) -> list[Collection]:
 
 
 def load_board(parts: Services) -> Collection:
-    """Return a second collection with the sample notice board, named as a sample."""
+    """Return a second collection with the sample notice board; the collection's name marks it as a sample."""
     tenant, profile = parts.settings.tenant, BOARD_PROFILES[0]
     embedder = parts.providers.default_embedder_id(profile_by_name(profile))
     board = parts.documents.ensure_collection(tenant, BOARD, profile, embedder, language="ko")

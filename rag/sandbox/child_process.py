@@ -91,10 +91,10 @@ def read_message(stream: BinaryIO, most_bytes: int = 2**33) -> Reply | None:
 def start_child(
     *command: str, rules: AccessRules = READING, descriptors: Sequence[int] = ()
 ) -> subprocess.Popen[bytes]:
-    """Start one of our modules in a child process with pipes for messages.
+    """Start one of our modules in a child process, with pipes for messages.
 
-    The process is not forked, because the application has threads. It inherits `descriptors`. The last argument is the
-    order for `bound_child`.
+    The process is not forked, because the application has threads. It gets the open files in `descriptors`. The last
+    command-line argument is the `order` for `bound_child`.
     """
     with confinement(rules) as ready:
         return subprocess.Popen(  # noqa: S603 - our own module, arguments of our own
@@ -134,10 +134,10 @@ def answers_to_parent() -> BinaryIO:
 
 
 def bound_child(order: str, memory_mb: int, *, threads: int = 0) -> dict[str, str]:
-    """Confine this process permanently, have it end with its parent, and return the active means of confinement.
+    """Confine this process permanently, and have it end with its parent. Return the active means of confinement.
 
-    Call this after everything the process needs has been loaded, because files can no longer be opened. If seccomp
-    forbids new processes, libraries may start up to `threads` threads inside `threads_allowed`.
+    Call this after loading everything the process needs, because no files can be opened afterwards. If seccomp forbids
+    new processes, libraries may start up to `threads` threads inside `threads_allowed`.
     """
     parent = os.getppid()
     limit("RLIMIT_AS", memory_mb * 1024 * 1024)

@@ -99,7 +99,7 @@ class AccessRules:
 
 @dataclass(frozen=True)
 class Confinement:
-    """A prepared confinement: a prefix for the command, the order for the child, and the descriptors to pass on."""
+    """A prepared confinement: the command's prefix, the `order` for the child, and file descriptors to pass on."""
 
     prefix: tuple[str, ...]
     order: str
@@ -135,9 +135,9 @@ def program_rules(program: Path) -> AccessRules:
 
 
 def bounds_programs() -> str:
-    """Return the means which restricts file access by programs like Tesseract; "" if there is no such means.
+    """Return the name of the means which restricts file access for programs like Tesseract; "" if there is none.
 
-    The system call filter cannot restrict it, because the program has to open files.
+    The system call filter cannot do this, because the program has to open files.
     """
     if sys.platform == "darwin":
         return "sandbox-exec"
@@ -163,13 +163,13 @@ def elf_loader(program: Path) -> Path | None:
 
 
 def program_environment() -> dict[str, str]:
-    """Return the environment variables for a program: only those naming model folders."""
+    """Return a program's environment variables: only the variables which name folders with models."""
     return {name: os.environ[name] for name in MODELS if os.environ.get(name)}
 
 
 @contextmanager
 def confinement(rules: AccessRules) -> Iterator[Confinement]:
-    """Prepare a confinement, for starting processes inside the `with` block."""
+    """Prepare a confinement. Processes are started with it inside the `with` block."""
     close_own_memory()
     account = _account(rules)
     in_force = {"account": {None: "that of the application", NOBODY: "nobody"}.get(account, READER_ACCOUNT)}

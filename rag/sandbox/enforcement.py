@@ -1,8 +1,8 @@
-"""Give up every right this process does not need. Run as a program, do so and then execute another program.
+"""Give up every right which this process does not need. Run as a program, also execute another program then.
 
-This runs after the process has loaded its libraries and before it reads untrusted data. `rag.sandbox.confinement`
-prepares the rules in the application; this module only applies them, and starts quickly. A failed step ends the
-process: it never continues with too many rights.
+Called after the process has loaded its libraries, before it reads untrusted data. `rag.sandbox.confinement` prepares
+the rules in the application; this module only applies them, and starts quickly. A failed step ends the process: it
+never continues with too many rights.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class SocketFilter(ctypes.Structure):
 
 
 def confine(order: str) -> dict[str, str]:
-    """Apply the rules in an order, and return the active means by name.
+    """Apply the rules in an `order`. Return the active means by name.
 
     Raises `OSError` if a rule cannot be applied.
     """
@@ -78,7 +78,7 @@ def limit_files() -> None:
 
 
 def leave_network(libc: ctypes.CDLL, *, has_filter: bool) -> str:
-    """Move this process to an empty network namespace and return a description; "" if the process stays.
+    """Move this process to an empty network namespace. Return a description, or "" if the process stays.
 
     Without root this needs a user namespace, which is not created if a seccomp filter forbids sockets anyway.
     """

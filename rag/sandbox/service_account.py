@@ -55,7 +55,7 @@ def _account(name: str) -> pwd.struct_passwd | None:
 
 
 def let_pass(account: pwd.struct_passwd, *folders: Path) -> None:
-    """Allow an account to pass through folders and their parents if they are closed to others.
+    """Allow an account to pass through folders which are closed to other users, and through their parents.
 
     Raises `SettingsError`.
     """
@@ -100,6 +100,6 @@ def _grant_search(folder: Path, user: int) -> None:
 
 
 def hand_over(path: Path, account: pwd.struct_passwd | None) -> None:
-    """Make an account the owner of a file or folder, unless it is `None`."""
+    """Make an account the owner of a file or folder; do nothing if the account is `None`."""
     if account is not None:
         os.chown(path, account.pw_uid, account.pw_gid)

@@ -109,7 +109,7 @@ def analyse(text: str, language: str) -> list[str]:
 
 
 def words_with_terms(text: str, language: str) -> list[tuple[str, tuple[str, ...]]]:
-    """Return a text's words in lower case, each with its index terms; stopwords have no terms.
+    """Return a text's words in lower case, each with index terms. A stopword has no terms.
 
     In scripts without spaces, each pair of characters is both a word and a term.
     """
@@ -126,18 +126,18 @@ def words_with_terms(text: str, language: str) -> list[tuple[str, tuple[str, ...
 
 
 def analyser_for(language: str) -> str:
-    """Return the normalized language code if there is an analyser for it, else ""."""
+    """Return the language code as used by the index if this language is supported, else ""."""
     code = analyser_code(language)
     return code if code in LANGUAGES or is_plain(code) else ""
 
 
 def is_plain(language: str) -> bool:
-    """Whether a language code has the option for plain words, which are neither stemmed nor removed."""
+    """Whether a language code ends with the option for plain words: no stemming, and stopwords are kept."""
     return language.endswith(PLAIN)
 
 
 def analyser_code(language: str) -> str:
-    """Normalize a language code for the index: lower case, without region, with the analyser's option."""
+    """Normalise a language code for the index: lower case, without region; an option after "+" is kept."""
     code, plus, option = language.lower().partition("+")
     return code.replace("_", "-").split("-")[0] + plus + option
 

@@ -1,6 +1,6 @@
 """Find where a text may be split: between paragraphs, sentences, lines and words, in any script.
 
-A chunk's end is searched backwards from the latest possible place, so splitting takes linear time.
+A chunk's end is searched backwards from the last possible position, so splitting takes linear time.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LOOK_BEHIND = 8
 
 
 class Boundaries:
-    """The places where a text may be split, by kind: `PARAGRAPH`, `SENTENCE`, `LINE`, `WORD`."""
+    """The positions at which a text may be split, by kind: `PARAGRAPH`, `SENTENCE`, `LINE`, `WORD`."""
 
     def __init__(self, text: str, breaks: Sequence[int] = ()) -> None:
         self.text = text
@@ -138,7 +138,7 @@ def first_between(positions: Sequence[int], low: int, high: int) -> int | None:
 
 
 def before_marks(text: str, position: int, low: int) -> int:
-    """Move a position back, if needed, to keep accents and joined emoji together. The result stays above `low`."""
+    """Move a position back, to keep accents and joined emoji with their letter. The result is above `low`."""
     moved = position
     while low + 1 < moved < len(text) and (
         unicodedata.combining(text[moved]) or text[moved] in "\u200d\ufe0f" or text[moved - 1] == "\u200d"
@@ -163,7 +163,7 @@ LONGEST_OVERLAP = 600
 
 
 def fitting_end(boundaries: Boundaries, start: int, stop: int, tokens: int) -> int:
-    """Return the farthest word end up to `stop` for a chunk from `start` with at most this many tokens."""
+    """Return the last word end up to `stop` for a chunk from `start` with at most `tokens` tokens (estimated)."""
     text = boundaries.text
     end = min(stop, start + tokens * CHARACTERS_PER_TOKEN)
     while (counted := estimate_tokens(text[start:end])) > tokens and end > start + 1:
@@ -174,7 +174,7 @@ def fitting_end(boundaries: Boundaries, start: int, stop: int, tokens: int) -> i
 
 
 def best_end(boundaries: Boundaries, start: int, tokens: int, end: int) -> int:
-    """Return the end of the last sentence, else line, in the chunk's second half, else `end`."""
+    """Return the last sentence end in the chunk's second half, else the last line end, else `end`."""
     middle = start + (end - start) // 2
     candidate = boundaries.last(SENTENCE, middle, end) or boundaries.last(LINE, middle, end) or end
     # A shorter text may count more tokens: the estimate depends on its share of English words.
@@ -182,9 +182,9 @@ def best_end(boundaries: Boundaries, start: int, tokens: int, end: int) -> int:
 
 
 def spans_by_tokens(boundaries: Boundaries, start: int, stop: int, tokens: int) -> list[tuple[int, int]]:
-    """Split a text into spans with at most this many tokens each, at sentence or line ends if possible.
+    """Split a text into spans with at most `tokens` tokens each (estimated), at sentence or line ends if possible.
 
-    They do not overlap.
+    Spans do not overlap.
     """
     spans = []
     while start < stop:
@@ -197,10 +197,10 @@ def spans_by_tokens(boundaries: Boundaries, start: int, stop: int, tokens: int) 
 
 
 def overlap_start(boundaries: Boundaries, start: int, end: int, *, words: int, tokens: int | None = None) -> int:
-    """Return the next chunk's start, which repeats the last sentences of the chunk from `start` to `end`.
+    """Return the start for the next chunk, which repeats the end of the chunk from `start` to `end`.
 
-    Whole sentences are repeated up to `words` and `tokens`; if no sentence fits, the last words. The result is always
-    after `start`. Source 001, `calculateSmartOverlap`.
+    Repeated are whole sentences with at most `words` words and `tokens` tokens, else the last words. The result is
+    always after `start`. Source 001, `calculateSmartOverlap`.
     """
     text = boundaries.text
     low = max(start + 1, end - LONGEST_OVERLAP)

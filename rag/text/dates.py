@@ -159,7 +159,7 @@ def years_in(text: str, today: date) -> tuple[int, ...]:
 
 
 def _span(match: re.Match[str], today: date) -> tuple[date, date] | None:
-    """Return the first and last day of a matched period; `None` for an impossible date."""
+    """Return the first and last day of the period in a match; `None` for an impossible date."""
     parts = {name: value for name, value in match.groupdict().items() if value}
     try:
         if "y" in parts:
@@ -225,9 +225,9 @@ LOOKED_AT = 50_000
 
 
 def backdated_at_from(text: str) -> datetime | None:
-    """Find a text's date: after a label such as 작성일, else alone on a line near either end.
+    """Find the date of a text: after a label such as 작성일, else alone on a line near the beginning or end.
 
-    Dates inside sentences are dates of events and do not count. Without a zone it is Korean time.
+    Dates inside sentences are dates of events, and do not count. A time without a zone is Korean time.
     """
     text = text[:LOOKED_AT]
     for match in LABELLED.finditer(text):

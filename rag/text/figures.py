@@ -1,6 +1,6 @@
-"""Read and compare figures in texts: numbers, amounts and dates in any notation.
+"""Read and compare numbers, amounts and dates in texts, in any notation.
 
-A wrong figure is the most expensive error in an answer. "1,500.00", "1.500" and "1 500" can be the same number; "1 July
+A wrong number is the most expensive error in an answer. "1,500.00", "1.500" and "1 500" can be the same number; "1 July
 2026" and "2026-07-01" contain the same three numbers; "twelve weeks" contains 12.
 """
 
@@ -88,8 +88,7 @@ Day = tuple[int | None, int, int | None]
 
 @lru_cache(maxsize=512)
 def figures(text: str, language: str = "") -> frozenset[str]:
-    """Return every possible value of every figure in a text, including number words and months, as plain digits:
-    "1500".
+    """Return all possible values of all numbers in a text as plain digits: "1500". Includes number words and months.
 
     `language` is the text's ISO 639-1 code: "on" is ten in Turkish and a preposition in English.
     """
@@ -107,13 +106,13 @@ def figures(text: str, language: str = "") -> frozenset[str]:
 
 
 def missing_figures(claim: str, source_figures: frozenset[str]) -> list[str]:
-    """Return a claim's figures in digits, as written, if no value is in `source_figures`."""
+    """Return the numbers in a claim, as written, which have no possible value in `source_figures`."""
     return [figure for figure in _figures_in(_plain(claim)) if not _is_in_source(figure, source_figures)]
 
 
 @lru_cache(maxsize=512)
 def days(text: str) -> frozenset[Day]:
-    """Return every possible reading of every date in a text; a month without a day has `None` for the day."""
+    """Return every possible reading for each date in a text: (year, month, day), with `None` for an unstated part."""
     text = _plain(text)
     possible_days: set[Day] = set()
     for date in DATE.findall(text):
@@ -142,7 +141,10 @@ def _names_a_month(text: str) -> bool:
 
 
 def missing_days(claim: str, source_days: frozenset[Day]) -> list[Day]:
-    """Return a claim's dates without a match in `source_days` in any reading, each in its most precise reading."""
+    """Return a claim's dates which match no date in `source_days` in any reading.
+
+    Each is returned in its most precise reading.
+    """
     if not (stated := days(claim)):
         return []
     # "1 July" is also read as a month alone, and "03/04/2026" has two readings: either is enough.
@@ -167,9 +169,9 @@ def _numeric_days(parts: list[int]) -> list[Day]:
 
 
 def _is_same_day(claimed: Day, source: Day) -> bool:
-    """Whether a claimed date matches a known date.
+    """Whether a claimed date matches a date in the source.
 
-    Both need the same month; the claim may lack a day, either a year.
+    The months must be equal. The claim may lack the day, and either date the year.
     """
     if claimed[1] != source[1] or (claimed[2] is not None and claimed[2] != source[2]):
         return False
@@ -200,13 +202,13 @@ def _plain_character(match: re.Match[str]) -> str:
 
 
 def _figures_in(text: str) -> list[str]:
-    """Return the figures in a text as written. A numeric date gives three figures."""
+    """Return the numbers in a text as written. A date in digits gives three numbers."""
     numbers = [number for date in DATE.findall(text) for number in date]
     return numbers + NUMBER.findall(DATE.sub(" ", text))
 
 
 def _readings(figure: str) -> set[str]:
-    """Return the possible values of a figure: "1.500" is 1500 or 1.5, "1,500.00" only 1500."""
+    """Return the possible values of a number: "1.500" is 1500 or 1.5, "1,500.00" only 1500."""
     joined = figure
     for character in GROUPING:
         joined = joined.replace(character, "")

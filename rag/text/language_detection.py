@@ -80,7 +80,7 @@ _ALPHABETS = {
 
 @dataclass(frozen=True)
 class _Evidence:
-    """The language suggested by script and function words, and how clearly."""
+    """The language suggested by script and function words, and the lead over the next language."""
 
     language: str
     #: The distance to the next language's score.
@@ -126,7 +126,7 @@ def _choose(text: str, evidence: _Evidence, probabilities: Mapping[str, float], 
 
 
 def is_evident(text: str) -> bool:
-    """Whether a text's language is the same whatever language is likely."""
+    """Whether the same language is detected for a text, whichever language is assumed to be likely."""
     text = unicodedata.normalize("NFC", text).lower()
     evidence = _evidence(text)
     probabilities = _probabilities(text) if _has_words(evidence) else {}
@@ -134,7 +134,7 @@ def is_evident(text: str) -> bool:
 
 
 def _outweighs(evidence: _Evidence, text: str, expected: str, probabilities: Mapping[str, float]) -> bool:
-    """Whether the evidence for the found language is strong enough to reject the expected language."""
+    """Whether the evidence for the detected language is strong enough to reject the expected language."""
     if not evidence.language:
         return False
     if not evidence.scores:
@@ -189,7 +189,7 @@ def _cached_guess(text: str) -> _Evidence:
 
 
 def _guess(text: str) -> _Evidence:
-    """Return the most likely language by script and function words, and its lead over the second."""
+    """Return the most likely language by script and function words, with its lead over the second."""
     text = unicodedata.normalize("NFC", text).lower()
     letter_count = sum(map(str.isalpha, text))
     for language, pattern in _SCRIPTS:
@@ -220,7 +220,7 @@ def _owners(word: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=20_000)
 def _owners_of_misspelt(word: str) -> tuple[str, ...]:
-    """Return the languages in which exchanging two letters gives a function word: "teh", "waht"."""
+    """Return the languages in which swapping two neighbouring letters gives a function word: "teh", "waht"."""
     if not 3 <= len(word) <= _LONGEST_EXCHANGED:
         return ()
     exchanged = (word[:i] + word[i + 1] + word[i] + word[i + 2 :] for i in range(len(word) - 1))

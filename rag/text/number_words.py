@@ -83,7 +83,7 @@ def number_words(language: str) -> Mapping[str, float]:
 
 
 def written_numbers(text: str, language: str) -> Iterator[float]:
-    """Yield the numbers written as words in a text: 20, 5 and 25 for "twenty-five"."""
+    """Yield the values for numbers written in words: 20, 5 and 25 for "twenty-five"."""
     values, articles, units = number_words(language), *map(_words(language).__getitem__, ("articles", "units"))
     before = ""
     for word in _WORD.findall(text.lower()):

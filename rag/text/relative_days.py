@@ -1,4 +1,4 @@
-"""Write the years and months named in a question as digits: "last year" → "2025", "十二月" → "12月".
+"""Write the years and months named in a question as digits: "last year" becomes "2025", "十二月" becomes "12月".
 
 `rag.retrieval.as_of` reads the result. All other words stay unchanged.
 """
@@ -122,7 +122,7 @@ def write_out_dates(text: str, language: str, today: date) -> str:
 
 
 def _replace_phrase(text: str, match: re.Match[str], code: str, today: date, months: int) -> str:
-    """Replace a matched phrase by the year (`months` is ±12) or the month (±1) counted from today."""
+    """Replace a matched phrase by a year (`months` is ±12) or a month (`months` is ±1), counted from today."""
     count = today.year * 12 + today.month - 1 + months
     year, month = count // 12, count % 12 + 1
     before, after = text[: match.start()], text[match.end() :]
@@ -151,6 +151,6 @@ def _patterns(code: str) -> tuple[re.Pattern[str], ...]:
 
 
 def whole_words(code: str, *patterns: str) -> tuple[re.Pattern[str], ...]:
-    """Compile patterns that match whole words; in Korean, Japanese and Chinese, which join words, also parts."""
+    """Compile patterns to match whole words. In Korean, Japanese and Chinese, parts of words match too."""
     before, after = ("", "") if code in _EASTERN else (r"(?<!\w)", r"(?!\w)")
     return tuple(re.compile(rf"{before}(?:{pattern}){after}", re.IGNORECASE) for pattern in patterns)

@@ -20,14 +20,14 @@ NOTHING: Mapping[str, Any] = {}
 
 
 class HasText(Protocol):
-    """A page, either just read or stored."""
+    """A page with a text, read just now or stored."""
 
     @property
     def text(self) -> str: ...
 
 
 class Piece(NamedTuple):
-    """A span with metadata from its chunker."""
+    """A span, with metadata from the chunker."""
 
     start: int
     end: int
@@ -44,11 +44,10 @@ def chunks_from_spans(
     text: str | None = None,
     is_exact: bool = False,
 ) -> list[Chunk]:
-    """Convert spans of the joined text to chunks without surrounding whitespace. Blank and fully repeated spans are
-    skipped.
+    """Convert spans to chunks without surrounding whitespace. Spans without new text are skipped.
 
-    A chunk that starts inside a table begins with the table's column heads. `is_exact` keeps repeated spans and adds no
-    heads.
+    A chunk which starts inside a table begins with the table's column heads. `is_exact` keeps spans without new text,
+    and adds no heads.
     """
     text = join_pages(pages) if text is None else text
     starts = page_starts(pages)
@@ -99,7 +98,7 @@ class _Heads:
         self._lines: dict[int, str] = {}
 
     def above(self, start: int) -> str:
-        """Return the column heads for the table at this place, in a line; "" outside tables."""
+        """Return the column heads on a line, if this position is inside a table, else ""."""
         index = bisect_right(self._starts, start) - 1
         if index < 0 or start >= self._tables[index].end:
             return ""
@@ -123,7 +122,7 @@ def join_pages(pages: Sequence[HasText]) -> str:
 
 
 def page_starts(pages: Sequence[HasText]) -> list[int]:
-    """Return the position of each page in the joined text."""
+    """Return where each page starts in the joined text."""
     starts = [0]
     for page in pages[:-1]:
         starts.append(starts[-1] + len(page.text) + 1)
@@ -131,7 +130,7 @@ def page_starts(pages: Sequence[HasText]) -> list[int]:
 
 
 def parts_between(places: Iterable[int], stop: int) -> list[Span]:
-    """Split the range from 0 to `stop` at these places."""
+    """Split the range from 0 to `stop` at these positions."""
     return list(pairwise(sorted({0, stop, *(place for place in places if 0 < place < stop)}))) or [(0, stop)]
 
 
@@ -150,7 +149,7 @@ def breaks_of(sections: Sequence[Section]) -> list[int]:
 
 
 def section_paths(sections: Sequence[Section]) -> list[str]:
-    """Return each section's path, in order: the headings above, then its heading."""
+    """Return each section's path: the headings above, then the section's heading."""
     paths = []
     above: list[Section] = []
     for section in sections:
@@ -162,7 +161,7 @@ def section_paths(sections: Sequence[Section]) -> list[str]:
 
 
 def _section_of(start: int, end: int, starts: Sequence[int], paths: Sequence[str]) -> str:
-    """Return the path of the section with the largest share in a span."""
+    """Return the path of the section which covers most text in a span."""
     first = bisect_right(starts, start) - 1
     last = bisect_right(starts, end - 1) - 1
     best, longest = "", 0

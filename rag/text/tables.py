@@ -119,7 +119,7 @@ def _join_lines(lines: Sequence[re.Match[str]], width: int) -> tuple[int, tuple[
 
 
 def _is_followed_by_row(lines: Sequence[re.Match[str]], place: int) -> bool:
-    """Whether a short line directly before a row continues the last cell of the row before."""
+    """Whether a short line directly before a table row continues the last cell of the row above."""
     if place + 1 >= len(lines) or len(lines[place][0]) > LONGEST_HEAD:
         return False
     return lines[place + 1].start() == lines[place].end() + 1 and bool(cells_of(lines[place + 1][0]))
@@ -151,10 +151,10 @@ def are_heads(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _is_like_those_below(column: Sequence[str]) -> bool:
-    """Whether the first cell in a column is a date or an address, like at least half of the cells below.
+    """Whether the first cell in a column is a date or an address like at least half the cells below.
 
-    "January 1" above "March 31" is a date. "1 year" above "20 days" is not: dates have several month names, amounts a
-    single unit.
+    Then the first row is data. "January 1" above "March 31" is a date. "1 year" above "20 days" is not: dates have
+    several month names, amounts a single unit.
     """
     first, *below = column
     if not VALUE.search(first):
@@ -185,7 +185,7 @@ def row_in_words(heads: Sequence[str] | None, cells: Sequence[str]) -> str:
 
 
 def rows_in_words(lines: Sequence[str]) -> list[str]:
-    """Write the rows in a nested table as texts: "2025: 4 %", or "Year: 2025, Low: 3 %, High: 4 %"."""
+    """Write a nested table's rows as texts: "2025: 4 %", or "Year: 2025, Low: 3 %, High: 4 %"."""
     rows = [line.split(" | ") for line in lines]
     widths = set(map(len, rows))
     # With two columns, the first row may be a name and its value as well.
@@ -209,9 +209,9 @@ LONGEST_REPEATED = 80
 
 
 def guessed_head_rows(grid: Grid) -> int:
-    """Guess the number of head rows, possibly 0.
+    """Guess how many rows at the start are column heads, possibly 0.
 
-    Below a head row with cells across columns, a second head row follows.
+    If a cell in a head row spans several columns, the next row is a head row too.
     """
     rows = 1
     most = min(MOST_HEAD_ROWS, len(grid) - 1)
@@ -283,7 +283,7 @@ def _spans_columns(row: Sequence[str | None]) -> bool:
 
 
 def _has_heads_below(row: Sequence[str | None], below: Sequence[str | None]) -> bool:
-    """Whether the next row has cells below cells spanning several columns."""
+    """Whether the next row has cells below a cell which spans several columns."""
     spanned = {
         place
         for before, place in pairwise(range(len(row)))

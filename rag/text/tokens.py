@@ -51,10 +51,10 @@ CL100K_MODEL = re.compile(r"^(text-embedding-|gpt-4-|gpt-4$|gpt-3\.5)")
 
 
 def estimate_tokens(text: str, *, model: str = "") -> int:
-    """Estimate the number of tokens: 0 for an empty text, else at least 1.
+    """Estimate the number of tokens in a text: 0 for an empty text, else at least 1.
 
-    English has about 5 characters per token, Korean 1.4. OpenAI's embedding models use an older tokenizer (Korean 1.0):
-    pass `model` to account for it. The error of the estimate is given above.
+    English has about 5 characters per token, Korean 1.4. OpenAI's embedding models use an older tokenizer (Korean 1.0);
+    with `model`, this is taken into account. The error of the estimate is given above.
     """
     if not text:
         return 0
@@ -78,9 +78,9 @@ def estimate_tokens(text: str, *, model: str = "") -> int:
 
 
 def _classify(text: str) -> tuple[bytes, bytes]:
-    """Return two bytes for each character: its class, and its lower-case letter ("~" if accented, blank if no letter).
+    """Return two byte strings with a byte for each character: its class, and its lower-case letter.
 
-    Table look-ups and byte counts avoid a Python loop over characters.
+    The letter is "~" if accented, and blank for other characters. Byte strings avoid a Python loop over characters.
     """
     if text.isascii():
         of_ascii, letters_of_ascii = _ascii_tables()
@@ -92,7 +92,7 @@ def _classify(text: str) -> tuple[bytes, bytes]:
 
 
 def _runs(kinds: bytes, classes: bytes) -> list[bytes]:
-    """Return the runs of consecutive characters in the wanted classes."""
+    """Return the runs of consecutive characters with a class in `classes`."""
     if not any(kind in kinds for kind in classes):
         return []
     return kinds.translate(_only(classes)).split()

@@ -142,7 +142,7 @@ Operation = Literal["embedding", "chunking", "reranking", "translation", "chat",
 
 
 class Role(StrEnum):
-    """A person's role in a tenant. Each role includes the rights of the roles listed before."""
+    """A person's role in a tenant, in ascending order. Each role has all rights of the previous roles."""
 
     EMPLOYEE = "employee"
     MANAGER = "manager"
@@ -159,7 +159,7 @@ WIDGET_ACTOR = "widget:"
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """A verified caller in a tenant, however they signed in: a person, an API key or a widget."""
+    """A verified caller in a tenant: a person, an API key or a widget."""
 
     account_id: UUID
     tenant_id: str
@@ -246,7 +246,7 @@ class Charge:
 
 @dataclass(frozen=True, kw_only=True)
 class Embeddings:
-    """Vectors, a row for each text in order, and each request's usage."""
+    """Embedding vectors, shape (texts, dimensions), in the texts' order, and each request's usage."""
 
     vectors: FloatMatrix
     usages: tuple[Usage, ...] = ()
@@ -271,7 +271,7 @@ class Scope:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchFilters:
-    """Filters for the documents to search. Empty fields match every document; a document has to match all others."""
+    """Filters for documents. A document has to match every field which is not empty."""
 
     document_ids: tuple[UUID, ...] = ()
     #: Slugs; a document needs any of them.
@@ -287,12 +287,12 @@ class SearchFilters:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are no filters."""
+        """Whether all filters are empty."""
         return self == SearchFilters()
 
 
 def narrowing(document_ids: Sequence[UUID], filters: SearchFilters) -> dict[str, Any]:
-    """Convert a question's chosen documents and filters to JSON, without empty parts."""
+    """Convert the documents and filters chosen for a question to JSON, without empty values."""
     chosen = {
         "documents": [str(document_id) for document_id in document_ids],
         "categories": list(filters.categories),
@@ -404,7 +404,7 @@ Evidence = Literal["answered", "perhaps", "none"]
 
 @dataclass(frozen=True, kw_only=True)
 class VersionOnDay:
-    """A document's version for a given day. `valid_from` is the published version's first day, if set."""
+    """A document's version valid on a certain day. `valid_from` is the published version's first day, if set."""
 
     day: date
     published_id: UUID
@@ -418,7 +418,7 @@ class VersionOnDay:
 
 @dataclass(frozen=True)
 class OwnPlace:
-    """The asker's group, and the documents about the place named in it."""
+    """The asker's group, and the documents for the city or country named in the group."""
 
     group: str
     documents: frozenset[UUID]
@@ -430,7 +430,7 @@ class OwnPlace:
 
 @dataclass(frozen=True, kw_only=True)
 class ContextResponse:
-    """The result of `retrieve_context`. `citations` number the chunks in `context_text` from 1."""
+    """The result of `retrieve_context`. `citations` are numbered from 1, like the chunks in `context_text`."""
 
     context_text: str
     citations: tuple[Citation, ...]
@@ -529,12 +529,12 @@ class Question:
 
     @property
     def limited_to(self) -> list[UUID]:
-        """The ids of collections restricted to groups; see `limited_to`."""
+        """The ids of the collections restricted to groups, if several are asked; see the function `limited_to`."""
         return limited_to(self.collection, self.others)
 
 
 def limited_to(collection: Collection, others: Sequence[Collection]) -> list[UUID]:
-    """Return the ids for collections restricted to groups, if several are asked.
+    """Return the ids of the collections restricted to groups, if several collections are asked.
 
     Empty for a single collection: its restriction applies to the log anyway.
     """
@@ -617,7 +617,7 @@ class QueryDetails:
 
 @dataclass(kw_only=True)
 class SearchQueryDetails:
-    """A wording used to search for the question. If wordings share a call, the first has the call's time."""
+    """A wording used to search for the question. If several wordings share a call, the first has the call's time."""
 
     query: str = ""
     embedding_ms: float = 0.0
@@ -704,7 +704,7 @@ class TimingDetails:
 
 @dataclass(kw_only=True)
 class StepDetails:
-    """A step in retrieval, with a few words on the result, and the time."""
+    """A retrieval step: a few words about the result, and the time."""
 
     name: str = ""
     detail: str = ""
@@ -713,7 +713,7 @@ class StepDetails:
 
 @dataclass(kw_only=True)
 class EvidenceDetails:
-    """Whether the chunks answer the question, and the probability that the best chunk does."""
+    """Whether the chunks answer the question, and the probability of the best chunk doing this."""
 
     outcome: Evidence = "none"
     probability: float = 0.0

@@ -76,9 +76,9 @@ MOST_MARKS = 1000
 
 @dataclass(frozen=True)
 class PageMark:
-    """A box on a page, and how reading treated it: for example a table, or a picture left out.
+    """A box on a page, and how reading treated the content: for example a table, or a picture left out.
 
-    Edges are fractions, 0 to 1, of the displayed page from the top left corner.
+    Edges are fractions (0 to 1) of the displayed page, from the top left corner.
     """
 
     kind: MarkKind
@@ -333,7 +333,7 @@ class DocumentName:
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentFilters:
-    """Filters for a list of documents. Empty fields match all. With `document_ids`, only these are listed."""
+    """Filters for a list of documents. An empty field matches all; `document_ids` restricts the list to these ids."""
 
     text: str = ""
     statuses: tuple[DocumentStatus, ...] = ()
@@ -394,7 +394,7 @@ class DocumentFigures:
     updated_at: datetime
 
     def fits(self, filters: DocumentFilters) -> bool:
-        """Whether the counted documents match the filters, without looking at the text."""
+        """Whether documents with these properties match the filters, except the filter by text."""
         return (
             (not filters.statuses or self.status in filters.statuses)
             and filters.language in ("", self.language)

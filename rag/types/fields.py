@@ -65,7 +65,7 @@ class FormField:
 
     @property
     def accepted(self) -> str:
-        """Return the accepted values, for the end of a sentence."""
+        """Return the accepted values in words, for the end of a sentence."""
         kind = SAME_WORDS.get(self.kind, self.kind)
         words = ACCEPTED["filled" if kind == "text" and self.minimum else kind]
         choices = ", ".join(self.choices)
@@ -85,7 +85,7 @@ class FormField:
 
 
 def field_of(name: str, field: FieldInfo) -> FormField:
-    """Describe a model's field. `X | None` counts like `X`; text in the metadata names the kind."""
+    """Describe a model's field. `X | None` is described like `X`; a string in the metadata names the kind."""
     inner, metadata = field, list(field.metadata)
     if get_origin(field.annotation) in (Union, UnionType):
         inner = FieldInfo.from_annotation(get_args(field.annotation)[0])

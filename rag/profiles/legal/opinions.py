@@ -42,9 +42,9 @@ ANALYSIS_CHARACTERS = 300
 
 
 def reference_query(profile: Profile, opinion_type: str, *, summary: str = "", issues: Sequence[str] = ()) -> str:
-    """Build the search query: the profile's words for this opinion type, then the summary, else the issues.
+    """Build the search query: the profile's words for the opinion type, then the summary, else the issues.
 
-    For an unknown type, the query begins with its name.
+    For an unknown type, the type's name is used.
     """
     kind = " ".join(opinion_type.split())
     beginning = dict(profile.search.opinion_queries).get(kind, kind)
@@ -53,7 +53,7 @@ def reference_query(profile: Profile, opinion_type: str, *, summary: str = "", i
 
 
 def reference_block(profile: Profile, results: Sequence[SearchResult]) -> str:
-    """Format the hits in a block for the prompt, each under topic and offence; "" without hits."""
+    """Format the hits in a block for the prompt, each below topic and offence; "" without hits."""
     template = profile.answer.context_format or REFERENCE_FORMAT
     passages = (ContextPassage(number=number, result=r, text=r.content) for number, r in enumerate(results, 1))
     parts = "".join(_without_headings(fill_template(template, passage)) for passage in passages)
@@ -61,7 +61,7 @@ def reference_block(profile: Profile, results: Sequence[SearchResult]) -> str:
 
 
 def _without_headings(passage: str) -> str:
-    """Replace a chunk's headings which resemble the prompt's headings."""
+    """Change headings in a chunk which look like the prompt's headings."""
     return PART_HEADING.sub(r"〔\1〕", defused(passage))
 
 
@@ -104,7 +104,7 @@ NO_MODEL = N_(
 
 @dataclass(frozen=True, kw_only=True)
 class OpinionCase:
-    """The case for an opinion, with the author's instructions, and example texts in the wanted style."""
+    """The case for an opinion, with the author's instructions and example texts in the wanted style."""
 
     opinion_type: str
     facts: str
@@ -114,7 +114,7 @@ class OpinionCase:
 
 @dataclass(frozen=True, kw_only=True)
 class FoundReferences:
-    """The search query for a case and the hits, most similar first."""
+    """The search query for a case, and the hits, most similar first."""
 
     query: str
     results: tuple[SearchResult, ...]
@@ -123,7 +123,7 @@ class FoundReferences:
 
 @dataclass(frozen=True, kw_only=True)
 class Opinion:
-    """A row in `opinions`: a draft with case and references."""
+    """A row in `opinions`: a draft with the case and references."""
 
     id: UUID
     collection_id: UUID
@@ -143,13 +143,13 @@ class Opinion:
 
     @property
     def cited(self) -> list[dict[str, Any]]:
-        """The references cited in the text, by their numbers in the text."""
+        """The references cited in the text, sorted by their numbers there."""
         return sorted((c for c in self.citations if c.get("cited")), key=lambda c: int(c["cited"]))
 
 
 @dataclass(kw_only=True)
 class Draft:
-    """A draft in progress. Iterate over `pieces` to write the draft and receive the text."""
+    """A draft in progress. Iterating over `pieces` has the model write the draft, and yields the text."""
 
     id: UUID
     pieces: Generator[str]
@@ -168,7 +168,7 @@ class Opinions:
         *,
         stop_spending: Callable[[Identity], str] = lambda _identity: "",
     ) -> None:
-        """`stop_spending` returns why a person may not spend more; "" if they may."""
+        """`stop_spending` returns why a person may not spend more, or ""."""
         self._database = database
         self._providers = providers
         self._searches = searches
@@ -293,7 +293,7 @@ class Opinions:
             )
 
     def list(self, identity: Identity, *, limit: int = 20, offset: int = 0) -> tuple[Sequence[Opinion], int]:
-        """Return a person's drafts, newest first and by page, and their total number."""
+        """Return a page from a person's draft list, newest first, and how many drafts there are in all."""
         return self._find(identity, limit=limit, offset=offset), int(
             self._database.fetch_value(identity, "count_opinions", owner_id=identity.account_id) or 0
         )
@@ -306,7 +306,7 @@ class Opinions:
         return opinions[0]
 
     def delete(self, identity: Identity, opinion_id: UUID) -> str:
-        """Delete a person's draft, and return a value for `put_back`. Raises `NotFound`."""
+        """Delete a person's draft. Return a value for `put_back`, which restores the draft. Raises `NotFound`."""
         removed = self._database.fetch_value(identity, "delete_opinion", id=opinion_id, owner_id=identity.account_id)
         if removed is None:
             raise NotFound("This draft does not exist, or no longer.")
@@ -337,7 +337,7 @@ def _citation(number: int, result: SearchResult) -> dict[str, Any]:
 
 
 def as_docx(opinion: Opinion) -> bytes:
-    """Write a draft to a Word document, with the cited references after the text."""
+    """Write a draft to a Word document. The references cited are listed after the text."""
     import docx  # imported here, because drafts are saved seldom
 
     document = docx.Document()

@@ -69,7 +69,7 @@ NO_MODEL = N_(
 
 @dataclass(frozen=True, kw_only=True)
 class ReferenceDocument:
-    """A reference document, with counts for all chunks, chunks with vectors, and tagged chunks."""
+    """A reference document with three counts: all chunks, chunks with vectors, tagged chunks."""
 
     id: UUID
     collection_id: UUID
@@ -98,7 +98,7 @@ class DescribedReference:
     category: str = ""
 
     def details(self) -> dict[str, str]:
-        """Return the metadata fields description and category, without empty values."""
+        """Return the metadata fields `description` and `category`, without empty values."""
         details = {
             "source_description": self.source_description.strip()[:LONGEST_DESCRIPTION],
             "category": self.category.strip(),
@@ -126,14 +126,14 @@ class ReferenceDocuments:
         self._tag_step = TagStep(self._control, providers, calls)
 
     def list(self, who: Who, *, limit: int = 20, offset: int = 0) -> tuple[Sequence[ReferenceDocument], int]:
-        """Return documents, newest first and by page, and their total number."""
+        """Return a page from the document list, newest first, and how many documents there are in all."""
         documents = self._find(who, limit=limit, offset=offset)
         return documents, int(
             self._database.fetch_value(who, "count_references", profiles=list(REFERENCE_PROFILES)) or 0
         )
 
     def get(self, who: Who, document_id: UUID) -> ReferenceDocument:
-        """Return a document. Raises `NotFound`, also for documents in other profiles."""
+        """Return a document. Raises `NotFound`, also for a document in a collection with a different profile."""
         documents = self._find(who, document_id=document_id)
         if not documents:
             raise NotFound("This reference document does not exist, or no longer.")
@@ -175,8 +175,8 @@ class ReferenceDocuments:
     ) -> ReferenceDocument:
         """Read, chunk, embed and tag a PDF.
 
-        Raises `DocumentError` and `ProviderError`. If the document was stored, their details have the `document_id`,
-        for continuing with `embed`.
+        Raises `DocumentError` and `ProviderError`. If the document was stored before the error, the error's details
+        have the `document_id`, with which `embed` continues.
         """
         require_admin(identity)
         if PDF_MARK not in content[:1024]:
@@ -220,7 +220,7 @@ class ReferenceDocuments:
     def set_tags(
         self, identity: Identity, document_id: UUID, chunk_index: int, tags: Mapping[str, str | Sequence[str] | None]
     ) -> None:
-        """Set a chunk's tags by hand. `None` and "" remove a tag; tags not given stay unchanged.
+        """Set a chunk's tags by hand. A tag with `None` or "" is removed, other tags stay unchanged.
 
         Raises `InvalidInput` for a tag unknown to the collection, `NotFound` for an unknown chunk.
         """
@@ -241,7 +241,7 @@ class ReferenceDocuments:
     def chunk(
         self, identity: Identity, document_id: UUID, *, page_texts: Mapping[int, str] | None = None
     ) -> ReferenceDocument:
-        """Split `page_texts`, the text by page number, into chunks; by default the stored pages.
+        """Split a document into chunks. `page_texts` maps page numbers to texts; by default the stored pages are used.
 
         Chunks, tags and vectors from an earlier text are deleted. Raises `InvalidInput` and `StepNotPossible`.
         """
@@ -259,7 +259,7 @@ class ReferenceDocuments:
         return self.get(identity, document_id)
 
     def tag(self, identity: Identity, document_id: UUID) -> ReferenceDocument:
-        """Tag the chunks without tags. Chunks for which this fails stay untagged and can be tried again.
+        """Tag the chunks which have no tags. If tagging fails for a chunk, the chunk can be tagged later.
 
         Raises `StepNotPossible` if the document has no chunks, `SettingsError` without a chat model.
         """
@@ -278,9 +278,10 @@ class ReferenceDocuments:
         return self.get(identity, document_id)
 
     def embed(self, identity: Identity, document_id: UUID) -> ReferenceDocument:
-        """Embed the chunks without vectors and make the document searchable. A failed ingestion is continued instead.
+        """Embed the chunks which have no vector, and make the document searchable.
 
-        Raises `StepNotPossible` if the document has no chunks, and `ProviderError`; paid vectors are kept.
+        If the document's ingestion has failed, ingestion is continued instead. Raises `StepNotPossible` if the document
+        has no chunks, and `ProviderError`; vectors already paid are kept.
         """
         job = self._job(identity, document_id)
         status = job.document.status

@@ -31,8 +31,7 @@ class AttachmentFiles:
         self._client: httpx.Client | None = None
 
     def with_content(self, attachment: PostAttachment, *, maximum_bytes: int) -> PostAttachment:
-        """Return the attachment with its content, if a model can describe the format and the size is allowed; else
-        without.
+        """Return the attachment, with the content if a model can describe this format and the size is allowed.
 
         Raises `ProviderUnavailable` if the server does not respond now.
         """
@@ -102,7 +101,7 @@ class AttachmentFiles:
 
 
 def _leaves(path: str) -> bool:
-    """Whether a path has a "..", also with encoded dots or slashes."""
+    """Whether a path contains "..", also with percent-encoded dots or slashes."""
     return ".." in unquote(path).replace("\\", "/").split("/")
 
 

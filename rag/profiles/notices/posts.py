@@ -48,7 +48,7 @@ class PostAttachment:
 
     @property
     def fingerprint(self) -> list[Any]:
-        """The values that differ when the file has changed."""
+        """The values which change when the file changes."""
         digest = hashlib.sha256(self.content).hexdigest() if self.content is not None else ""
         return [self.file_name, self.size, self.url, digest, self.description]
 
@@ -76,12 +76,12 @@ class Post:
 
     @property
     def hash(self) -> str:
-        """The hash of text and attachments. Pins, views and dates do not change it."""
+        """A hash of the text and attachments. Pins, views and dates do not change the hash."""
         parts = [READING, self.title, self.html, [a.fingerprint for a in self.attachments]]
         return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode("utf-8", "replace")).hexdigest()
 
     def metadata(self) -> dict[str, Any]:
-        """Return the metadata in source 000's vector record."""
+        """The metadata with the fields in source 000's vector record."""
         kinds = {KINDS.get(a.ending, "other") for a in self.attachments}
         return {
             "postId": self.id,
@@ -110,7 +110,7 @@ def post_from_record(
     categories: Mapping[str, Mapping[str, Any]] | None = None,
     attachments: Sequence[Mapping[str, Any]] = (),
 ) -> Post:
-    """Build a post from a JSON row, with `categories` by id and the rows for its attachments.
+    """Build a post from a JSON row. `categories` are by id, and the attachments' rows are given too.
 
     Missing fields get defaults. Raises `InvalidInput` for a row without an id.
     """
@@ -171,7 +171,7 @@ def milliseconds(value: datetime | None) -> int:
 
 
 def post_to_bytes(post: Post, attachments: Sequence[PostAttachment]) -> bytes:
-    """Write a post's text and attachments to JSON, without fields which change without the text, like pins."""
+    """Convert a post's text and attachments to JSON. Pins and counts, which change without the text, are left out."""
     stored = {
         "title": post.title,
         "html": post.html,

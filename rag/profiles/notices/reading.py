@@ -1,7 +1,7 @@
 """Convert a stored post to pages: the HTML, then for each attachment a short description by a model.
 
-Scanned attachments are recognised first. Each paid call's result and cost are stored before the next call, under the
-attachment's hash. After a kill, or for the post's next version, they are not paid again.
+Scanned attachments are recognised first. The result and cost of each paid call are stored before the next call, under
+the attachment's hash. After a kill, and for the post's next version, they are not paid again.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ MORE_SCANNED = N_("Only its first {count} scanned pages were recognised.")
 
 @dataclass(frozen=True)
 class OpenedAttachment:
-    """An attachment whose text has been read and recognised."""
+    """Gives access to an attachment whose text has been read and recognised already."""
 
     reader: AttachmentReader
     extracted: ExtractedDocument
 
     def load(self, content: bytes, *, file_name: str) -> ExtractedDocument:
-        """Return the text read before."""
+        """Return the document which was read before."""
         return self.extracted
 
     def picture(self, content: bytes) -> bytes:
-        """Draw the attachment as an image."""
+        """Convert the attachment to a PNG picture."""
         return self.reader.picture(content)
 
 
@@ -157,9 +157,9 @@ class PostReader:
         return replace(described, note=note) if note and described.note in ("", NOTES["no_text"]) else described
 
     def _reader_of(self, job: DocumentJob, attachment: PostAttachment, digest: str) -> tuple[AttachmentReader, str]:
-        """Return a reader for an attachment with its recognised pages, and a sentence about pages left out, or "".
+        """Return a reader for an attachment, and a sentence about pages left out, or "".
 
-        Raises `DocumentError` and `ProviderError`.
+        Scanned pages in a PDF are recognised first. Raises `DocumentError` and `ProviderError`.
         """
         reader: AttachmentReader = self._sandbox.of_tenant(job.document.tenant_id)
         if attachment.ending != "pdf":
@@ -197,7 +197,7 @@ class PostReader:
         return read
 
     def _keep(self, job: DocumentJob, receipt: Receipt, digest: str, attachment_text: AttachmentText) -> None:
-        """Store text and cost in a single transaction. Failures are not stored: the next version tries again."""
+        """Store text and cost in a single transaction. Failures are not stored: the post's next version tries again."""
         document = job.document
         with self._control.database.transaction(document.tenant_id) as connection:
             is_there = connection.execute(queries["hold_document"], job.key).fetchone() is not None

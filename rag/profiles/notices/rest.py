@@ -51,7 +51,7 @@ class RestRows:
 
     @contextmanager
     def reading(self) -> Iterator[RestReader]:
-        """Open a client for the `with` block."""
+        """Open a client inside the `with` block."""
         timeout = httpx.Timeout(TIMEOUT_SECONDS, connect=5.0)
         with bound(httpx.Client(timeout=timeout, follow_redirects=False)) as transport:
             options = ClientOptions(auto_refresh_token=False, persist_session=False, httpx_client=transport)
@@ -65,7 +65,7 @@ class RestRows:
             yield reader
 
     def _require_other_database(self, reader: RestReader) -> None:
-        """Raise `SettingsError` if the project has this product's tables, because its key could read every tenant."""
+        """Raise `SettingsError` if the project has this product's tables: the project's key could read every tenant."""
         if self._is_checked:
             return
         try:
@@ -99,7 +99,7 @@ class RestReader:
         return int(answer.count or 0) if answer is not None else 0
 
     def after(self, table: str, column: str, last: str | None, limit: int) -> Rows:
-        """Return the next `limit` rows in the order of a column, after the value `last`."""
+        """Return the next `limit` rows, ordered by a column, with values after `last`."""
 
         def ask() -> Any:
             query = self._of(table).select("*").order(column).limit(limit)
@@ -108,7 +108,7 @@ class RestReader:
         return _rows(self._ask(table, ask))
 
     def having(self, table: str, column: str, values: list[str]) -> Rows:
-        """Return the rows with these values in a column; [] if the table does not exist."""
+        """Return the rows with any of these values in a column; [] if the table does not exist."""
         rows: Rows = []
         for first in range(0, len(values), VALUES_PER_REQUEST):
             some, begun = values[first : first + VALUES_PER_REQUEST], len(rows)
@@ -128,7 +128,10 @@ class RestReader:
         return (self._client.postgrest.schema(schema) if schema else self._client.postgrest).from_(name)
 
     def _ask(self, table: str, ask: Callable[[], Any]) -> Any:
-        """Send a request; `None` for a missing table or past the last row. Raises only errors from `rag.errors`."""
+        """Send a request; return `None` for a missing table or a page after the last row.
+
+        Other errors are raised as errors from `rag.errors`.
+        """
         try:
             return ask()
         except APIError as exc:

@@ -56,7 +56,7 @@ class Reader(Protocol):
 
 
 class PostRows(Protocol):
-    """Access to the tables, over Postgres or the REST API."""
+    """Access to the tables with posts, over Postgres or the REST API."""
 
     def reading(self) -> AbstractContextManager[Reader]: ...
 
@@ -80,7 +80,7 @@ class PostsTable:
         self._maximum_bytes = maximum_attachment_bytes
 
     def is_readable(self) -> bool:
-        """Whether the table exists. Raises `ProviderUnavailable` if its database does not respond."""
+        """Whether the table exists. Raises `ProviderUnavailable` if the table's database does not respond."""
         with self._tables.reading() as reader:
             return reader.exists(self._mapping.table)
 
@@ -157,7 +157,7 @@ class DatabaseRows:
 
     @contextmanager
     def reading(self) -> Iterator[DatabaseReader]:
-        """Open a connection for the `with` block. Database errors are converted to those in `rag.errors`."""
+        """Open a connection inside the `with` block. Database errors are converted to errors from `rag.errors`."""
         table = "of posts"
         try:
             with psycopg.connect(self._conninfo, connect_timeout=10, prepare_threshold=None) as connection:
@@ -182,7 +182,7 @@ class DatabaseRows:
 
 
 class DatabaseReader:
-    """Read tables in one transaction. `table` is the last table read, for error messages."""
+    """Reads tables in a transaction. `table` names the last table read, for error messages."""
 
     def __init__(self, connection: Connection, *, is_own_database: bool) -> None:
         self._connection = connection
@@ -190,7 +190,7 @@ class DatabaseReader:
         self.table = ""
 
     def exists(self, table: str) -> bool:
-        """Whether a table exists, besides Postgres's and the queue's tables."""
+        """Whether a table exists. Tables belonging to Postgres and the queue count as missing."""
         row = self._connection.execute(
             "SELECT EXISTS (SELECT FROM pg_class c WHERE c.oid = to_regclass(%(table)s) AND NOT (%(is_own)s AND "
             "(c.relnamespace::regnamespace::text IN ('pg_catalog', 'information_schema') "
@@ -206,7 +206,7 @@ class DatabaseReader:
         return int(row[0]) if row else 0
 
     def after(self, table: str, column: str, last: str | None, limit: int) -> Rows:
-        """Return the next `limit` rows in the order of a column, after the value `last`."""
+        """Return the next `limit` rows, ordered by a column, with values after `last`."""
         self.table, name = table, sql.Identifier(column)
         statement = sql.SQL(
             'SELECT to_jsonb(p) FROM {} AS p WHERE %(last)s::text IS NULL OR p.{}::text > %(last)s COLLATE "C" '
@@ -215,7 +215,7 @@ class DatabaseReader:
         return [row[0] for row in self._connection.execute(statement, {"last": last, "limit": limit}).fetchall()]
 
     def having(self, table: str, column: str, values: list[str]) -> Rows:
-        """Return the rows with these values in a column; [] if the table does not exist."""
+        """Return the rows with any of these values in a column; [] if the table does not exist."""
         if not values or not self.exists(table):
             return []
         self.table = table
@@ -279,10 +279,10 @@ class PostEvents:
     def note(
         self, connection: Connection, collection: Collection, payload: Mapping[str, Any], settings: Mapping[str, Any]
     ) -> bool:
-        """Store an event and queue a sync, in the caller's transaction. False if an equal or newer event is stored
-        already.
+        """Store an event and queue a sync, in the caller's transaction.
 
-        Raises `InvalidInput` if the payload is not an event.
+        Returns False if an equal or newer event is stored already. Raises `InvalidInput` if the payload is not an
+        event.
         """
         mapping = mapping_from(settings)
         kind = payload.get("type")
@@ -355,7 +355,7 @@ class PostEvents:
         return report
 
     def _item_of(self, table: PostsTable, event: WaitingEvent, mapping: PostsMapping) -> SourceItem | None:
-        """Return the post in an event; `None` if it was deleted or is hidden."""
+        """Return the event's post as a sync item; `None` if the post was deleted or is hidden."""
         record = event.event["record"]
         if event.event["type"] == "DELETE" or is_hidden(record, mapping):
             return None

@@ -74,7 +74,7 @@ def professional_pieces(text: str, file_name: str, limits: Chunking) -> list[Pie
 
 
 def _joined(text: str, pieces: Sequence[Piece], fewest: int, most: int) -> Iterator[Piece]:
-    """Join neighbouring sections without jobs while a section is below `fewest` tokens."""
+    """Join neighbouring sections without jobs, if either section is below `fewest` tokens."""
     pending: Piece | None = None
     for piece in pieces:
         if pending is not None and "dateRange" not in pending.metadata and "dateRange" not in piece.metadata:
@@ -117,7 +117,7 @@ PROFILE_ADDRESS = re.compile(r"linkedin\.com/in/(?P<name>[\w%-]+)", re.IGNORECAS
 
 
 def _headline(text: str) -> int | None:
-    """Return the start of name and headline in a LinkedIn export, below the side column, or `None`."""
+    """Return where name and headline start in a LinkedIn export, after the side column, or `None`."""
     address = PROFILE_ADDRESS.search(text)
     words = [word for word in re.split(r"[-%]", address["name"].casefold()) if word.isalpha()] if address else []
     for line in LINES.finditer(text, address.end() if address else 0):
@@ -146,7 +146,7 @@ def _lines(text: str, part: PortfolioSection) -> list[TextLine]:
 
 
 def _single(part: PortfolioSection, jobs: list[Job]) -> Iterator[tuple[int, int, dict[str, str]]]:
-    """Yield each job's span and facts. The first span includes the section's heading."""
+    """Yield (start, end, facts) for each job. The first span includes the section's heading."""
     if not jobs:
         yield part.start, part.end, {}
         return
@@ -158,9 +158,9 @@ def _single(part: PortfolioSection, jobs: list[Job]) -> Iterator[tuple[int, int,
 def _grouped(
     text: str, part: PortfolioSection, jobs: list[Job], fewest: int, most: int
 ) -> Iterator[tuple[int, int, dict[str, str]]]:
-    """Group jobs up to at least `fewest` and at most `most` tokens, and yield span and facts.
+    """Group neighbouring jobs, and yield (start, end, facts) for each group. The facts are the first job's.
 
-    The first job gives the facts.
+    A group has at least `fewest` and at most `most` tokens, if possible.
     """
     begin: int | None = None
     facts: dict[str, str] = {}
@@ -215,7 +215,11 @@ class Job:
 
 
 def jobs_of(lines: Sequence[TextLine]) -> list[Job]:
-    """Find the jobs in a section: lines like `Company (Industry) | Position | Location | Date range`, else by dates."""
+    """Find the jobs in a section.
+
+    A job starts with a line like `Company (Industry) | Position | Location | Date range`. Without these lines, jobs are
+    found by dates.
+    """
     piped = [Job(line.start, facts_of_pipes(line.text)) for line in lines if is_piped(line.text)]
     return piped or _jobs_by_dates(lines)
 
@@ -230,7 +234,7 @@ def is_piped(line: str) -> bool:
 
 
 def facts_of_pipes(line: str) -> dict[str, str]:
-    """Parse a line with pipes into facts; the dates may be anywhere after the company."""
+    """Parse a line like `Company (Industry) | Position | Dates` into facts. Dates may be anywhere after the company."""
     parts = [part.strip() for part in line.split("|")]
     dates = next((i for i in range(len(parts) - 1, 0, -1) if DATE_RANGE.search(parts[i])), None)
     facts = _company(parts[0])
@@ -303,7 +307,7 @@ FILLED = 0.6
 
 
 def narrative_pieces(text: str, file_name: str, limits: Chunking) -> list[Piece]:
-    """Split a journey into numbered pieces with the sizes in `limits`, and with metadata from the file name."""
+    """Split a journey into numbered pieces. `limits` has their sizes; metadata come from the file name."""
     boundaries = Boundaries(text)
     spans = _spans(boundaries, limits)
     paragraphs = boundaries.paragraphs
@@ -336,7 +340,7 @@ def _spans(boundaries: Boundaries, limits: Chunking) -> list[Span]:
 
 
 def _end_of_chunk(boundaries: Boundaries, start: int, covered: int, stop: int, limits: Chunking) -> int:
-    """Return the best end for a chunk from `start`, but after `covered`, because each chunk needs new text."""
+    """Return the best end for a chunk from `start`. The end is after `covered`, because each chunk needs new text."""
     hard_limit, soft_limit = limits.narrative_hard_tokens, limits.narrative_soft_tokens
     share, target_share = soft_limit / hard_limit, limits.narrative_target_tokens / hard_limit
     hard = max(fitting_end(boundaries, start, stop, hard_limit), covered + 1)

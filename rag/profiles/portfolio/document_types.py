@@ -47,7 +47,7 @@ class DocumentType:
 
 
 def document_type_of(text: str, file_name: str = "") -> DocumentType:
-    """Return the kind by file name, else by text."""
+    """Return a document's kind, by the file name, else by the text."""
     name = re.split(r"[/\\]", file_name)[-1]
     return DocumentType(_kind_by_name(name) or _kind_by_text(text[:LOOKED_AT], name), year_of(name))
 

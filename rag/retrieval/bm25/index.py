@@ -24,9 +24,9 @@ MAXIMUM_TERM_ID = 1_000_000_000
 
 
 def tokenize(text: str, language: str) -> list[str]:
-    """Split a text into index terms without stopwords, for passages and questions alike.
+    """Split a text into index terms without stopwords. Chunks and questions are split in the same way.
 
-    `language` is an ISO 639-1 code ("nl", "ko", "pt-BR"); words in an unknown language stay unstemmed.
+    `language` is an ISO 639-1 code ("nl", "ko", "pt-BR"). Words in an unknown language are not stemmed.
     """
     return analyse(text, language)
 
@@ -53,12 +53,12 @@ def index_document(connection: Connection, *, tenant_id: str, collection_id: UUI
 def index_documents(
     connection: Connection, *, tenant_id: str, collection_id: UUID, document_ids: Sequence[UUID]
 ) -> int:
-    """Index the passages of a collection's documents in the caller's transaction; return their number.
+    """Index the chunks of a collection's documents, in the caller's transaction; return the number of chunks.
 
-    Writes their keywords in one segment, their terms in order and, for dense embedders, the signs of their vectors,
-    and replaces earlier entries. Terms come from `contextual_text` with title and folder, in the document's language or
-    else the collection's. A trigger updates the counts per collection. Other publications in this collection wait for
-    the end of the transaction.
+    Written are a segment with keywords, the terms in order and, for dense embedders, the signs of vectors; earlier
+    entries are replaced. Terms come from `contextual_text` with title and folder, in the document's language, else the
+    collection's. A database trigger updates the counts per collection. Other publications in this collection wait until
+    the transaction ends.
     """
     scope: dict[str, Any] = {"tenant_id": tenant_id, "collection_id": collection_id}
     where: dict[str, Any] = {**scope, "document_ids": list(document_ids)}
@@ -110,7 +110,7 @@ def remove_documents(connection: Connection, *, tenant_id: str, document_ids: Se
 
 
 def index_vectors(connection: Connection, *, tenant_id: str, collection_id: UUID, document_id: UUID) -> None:
-    """Rewrite the signs for a document's dense vectors, in the caller's transaction."""
+    """Write the signs (bits) for a document's dense vectors again, in the caller's transaction."""
     where = {"tenant_id": tenant_id, "collection_id": collection_id, "document_ids": [document_id]}
     connection.execute(queries["delete_bits"], where)
     connection.execute(queries["insert_bits"], where)
@@ -198,7 +198,7 @@ def compact(connection: Connection, *, tenant_id: str, collection_id: UUID) -> N
 
 
 def _write_together(connection: Connection, where: dict[str, Any], segments: Sequence[Segment]) -> None:
-    """Merge segments, and drop removed passages with their tombstones."""
+    """Merge segments, and drop the chunks removed from the search."""
     parameters = {**where, "segment_ids": [segment.id for segment in segments]}
     blocks = connection.execute(queries["take_blocks"], parameters, binary=True).fetchall()
     connection.execute(queries["delete_segments"], parameters)

@@ -1,4 +1,4 @@
-"""Store and score postings: which passages contain a term, how often, and how long they are.
+"""Build and score postings: for each term, which chunks contain it, how often, and how long the chunks are.
 
 Pure functions on bytes and numbers. BM25 with k1 1.5, b 0.75 and Lucene's idf (source 003; equal to the method "lucene"
 in bm25s up to the constant factor k1 + 1).
@@ -28,7 +28,7 @@ INTEGER = np.dtype(">i4")
 
 @dataclass(frozen=True)
 class Postings:
-    """Postings sorted by term and passage, in parallel arrays."""
+    """Postings in parallel arrays, sorted by term and chunk number."""
 
     terms: NDArray[np.int32]
     passages: NDArray[np.int32]
@@ -40,7 +40,7 @@ class Postings:
 
 
 def postings_of(passages: Sequence[NDArray[np.int32]], first_passage: int) -> Postings:
-    """Build postings from the term ids in each passage; numbering starts at `first_passage`."""
+    """Build postings from each chunk's term ids. The first chunk gets the number `first_passage`."""
     lengths = np.array([len(terms) for terms in passages], dtype=np.int64)
     owners = np.repeat(np.arange(len(passages)), lengths)
     terms = np.concatenate([np.empty(0, np.int32), *passages]).astype(np.int64)
@@ -81,19 +81,19 @@ def postings_in(blocks: Iterable[bytes]) -> Postings:
 
 @dataclass(frozen=True)
 class Ranges:
-    """Half-open, disjoint ranges."""
+    """Disjoint ranges , each from `starts` (inclusive) to `ends` (exclusive)."""
 
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
 
     @classmethod
     def of(cls, ranges: Iterable[tuple[int, int]]) -> Ranges:
-        """Build ranges from pairs: first number, length."""
+        """Build ranges from pairs (first number, length)."""
         rows = np.array(sorted(ranges), dtype=np.int64).reshape(-1, 2)
         return cls(rows[:, 0], rows[:, 0] + rows[:, 1])
 
     def holding(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return, for each number, the containing range's index, or -1."""
+        """Return, for each number, the containing range's index, or -1 if no range contains the number."""
         if not len(self.starts):
             return np.full(len(numbers), -1)
         indexes = np.searchsorted(self.starts, numbers, side="right") - 1
@@ -104,7 +104,7 @@ class Ranges:
 class Matches:
     """All postings for a question's terms, without removed documents.
 
-    `places` are passage numbers; with several collections, 2^32 · the collection's position + the passage number.
+    `places` identify chunks: the chunk's number in its collection, plus 2^32 · the collection's position in the scope.
     """
 
     #: Passage count per term; terms without a passage are missing.
@@ -115,7 +115,7 @@ class Matches:
 
 
 def matches_in(blocks: Iterable[tuple[int, int, bytes]], removed: Ranges) -> Matches:
-    """Collect the matches from blocks, given as (the collection's position, term, block), without `removed` places."""
+    """Collect the postings for a question's terms from blocks (collection position, term, bytes), without `removed`."""
     records, offsets, terms, sizes = list[bytes](), list[int](), list[int](), list[int]()
     # Sorted, because the order decides how a sum is rounded.
     for position, query_term, data in sorted(blocks, key=lambda block: block[:2]):
@@ -156,7 +156,7 @@ def _records_of(term: int, block: bytes) -> tuple[int, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class Bm25:
-    """BM25's parameters: the searched chunks, their average length in terms, k1 and b."""
+    """BM25's parameters: how many chunks are searched, the average chunk length in terms, k1 and b."""
 
     chunks: float
     average_length: float
@@ -172,9 +172,10 @@ def best_of(
     limit: int,
     weights: Mapping[int, float] | None = None,
 ) -> list[tuple[int, float]]:
-    """Return the places with the highest BM25 scores, best first; ties are in the order of writing.
+    """Return (place, BM25 score) for the best chunks, best first. Chunks with equal scores are in indexing order.
 
-    `allowed` restricts the places, while idf still comes from the whole scope. `weights` are per term, 1 by default.
+    `allowed` restricts the chunks, while idf is still computed over the whole scope. `weights` are per term, by default
+    1.
     """
     terms, places, counts = matches.terms, matches.places, matches.counts
     if allowed is not None:

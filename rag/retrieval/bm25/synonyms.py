@@ -35,7 +35,7 @@ Keys = tuple[tuple[str, ...], ...]
 
 
 class Expressions(NamedTuple):
-    """The expressions for an idea in a language."""
+    """The expressions for an idea in a language, in questions and in documents."""
 
     #: Expressions which mean the idea in a question.
     in_questions: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ NOTHING = Expressions()
 
 @dataclass(frozen=True)
 class Mention:
-    """An idea's mention in a text: position and expression."""
+    """An expression found in a text: the position, and the idea."""
 
     start: int
     end: int
@@ -60,9 +60,9 @@ class Mention:
 
 
 def synonyms_of(text: str, language: str, analyser: str) -> dict[str, tuple[tuple[str, ...], ...]]:
-    """Return, for each question word with synonyms, the synonyms' index terms in the documents' language.
+    """Return synonyms by question word, each synonym as index terms in the documents' language.
 
-    Words are written as `words_with_terms` returns them. A synonym is found if a passage has all its terms.
+    Words are keys as `words_with_terms` returns them. A chunk contains a synonym with all the synonym's terms.
     """
     synonyms: dict[str, tuple[tuple[str, ...], ...]] = {}
     text = _normal(text)
@@ -77,7 +77,10 @@ def synonyms_of(text: str, language: str, analyser: str) -> dict[str, tuple[tupl
 
 
 def _end_of_word(text: str, mention: Mention, analyser: str) -> int:
-    """Return the end of a mention's last word, with a Korean particle ("연차는") but no further noun ("연차수당")."""
+    """Return where a found expression's last word ends, including a Korean particle.
+
+    In "연차는" the particle is included; "연차수당" has a further noun, which is not.
+    """
     end = mention.end
     if not "\uac00" <= text[end - 1] <= "\ud7a3":
         return end
@@ -89,7 +92,7 @@ def _end_of_word(text: str, mention: Mention, analyser: str) -> int:
 
 
 def reword(text: str, language: str) -> str:
-    """Return the question with the most common synonym for its subjects; "" without a synonym."""
+    """Replace known expressions in a question by their most common synonyms; "" if the question has no expression."""
     text, code = _normal(text), analyser_code(language).removesuffix("+kiwi")
     parts, at = list[str](), 0
     for mention in _mentions(text, code):
@@ -105,18 +108,18 @@ def reword(text: str, language: str) -> str:
 
 
 def named_in(text: str, language: str) -> tuple[str, ...]:
-    """Return the expressions in a text for subjects in personnel documents, for example "second job"."""
+    """Return the known expressions in a text, unchanged, for example "second job"."""
     text = _normal(text)
     return tuple(text[m.start : m.end] for m in _mentions(text, analyser_code(language)))
 
 
 def ideas_in(text: str, language: str) -> frozenset[int]:
-    """Return the numbers of the ideas in a text, which are equal in all languages."""
+    """Return the numbers of the ideas in a text. An idea has the same number in all languages."""
     return frozenset(mention.idea for mention in _mentions(_normal(text), analyser_code(language)))
 
 
 def without_other_ideas(text: str, language: str, ideas: frozenset[int]) -> str:
-    """Remove expressions with several words for other ideas: "public holiday" from a text about "holiday"."""
+    """Remove longer expressions for other ideas: "public holiday" from a text about "holiday"."""
     text = _normal(text)
     parts, at = list[str](), 0
     for mention in _mentions(text, analyser_code(language)):
@@ -127,7 +130,7 @@ def without_other_ideas(text: str, language: str, ideas: frozenset[int]) -> str:
 
 
 def is_only_within_another(question: str, text: str, language: str) -> bool:
-    """Whether a text says a subject of the question only inside the word for a different subject.
+    """Whether a text has a word from the question only inside a longer word with a different meaning.
 
     In a language without spaces 产假, maternity leave, is also in 陪产假, paternity leave.
     """
@@ -145,9 +148,9 @@ def _is_within(expression: str, text: str, mentions: Sequence[Mention]) -> bool:
 
 
 def in_words_of(text: str, language: str, other: str) -> str:
-    """Return a question with its ideas put into a different language: "Wie lange ist der 출산휴가?".
+    """Replace known expressions in a question by another language's: "Wie lange ist der 출산휴가?".
 
-    Returns "" if the other language has no expression for any of them.
+    Returns "" if no expression in the question is known in the other language.
     """
     text, code = _normal(text), analyser_code(language).removesuffix("+kiwi")
     parts, at = list[str](), 0
@@ -218,7 +221,7 @@ def _inflected_mentions(text: str, language: str) -> Iterator[Mention]:
 
 
 def _compound_mentions(key: tuple[str, ...], word: re.Match[str], language: str) -> Iterator[Mention]:
-    """Yield the longest expression which a compound begins with."""
+    """Yield the longest known expression with which a compound word begins."""
     stem = key[0] if key else ""
     for length in range(len(stem) - 1, LEAST_BEGINNING - 1, -1):
         for expression, number, place in _by_first_word(language).get((stem[:length],), ()):
@@ -234,7 +237,7 @@ def _key(word: str, language: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def ideas() -> tuple[Idea, ...]:
-    """Read the file: each idea with its expressions by language."""
+    """Read `synonyms.txt`: for each idea, its expressions by language."""
     read, current = list[Idea](), dict[str, Expressions]()
     for line in [*FILE.read_text("utf-8").splitlines(), ""]:
         if match := _LINE.fullmatch(line):
@@ -248,7 +251,7 @@ def ideas() -> tuple[Idea, ...]:
 
 @lru_cache(maxsize=1)
 def _first_translated_only() -> int:
-    """Return the number of the first idea which is only translated."""
+    """Return the first idea's number from which expressions are used for translation only."""
     before, _, _ = FILE.read_text("utf-8").partition(TRANSLATED_ONLY)
     return before.count("\nen: ")
 
@@ -264,7 +267,7 @@ def _languages() -> frozenset[str]:
 
 @lru_cache(maxsize=32)
 def _by_first_word(language: str) -> dict[tuple[str, ...], list[tuple[Keys, int, int]]]:
-    """Map first words to whole expressions, with the numbers for idea and expression."""
+    """Map first words to (whole expression, idea's number, expression's number)."""
     expressions: dict[tuple[str, ...], list[tuple[Keys, int, int]]] = {}
     for number, idea in enumerate(ideas()):
         for place, expression in enumerate(idea.get(language, NOTHING).in_questions):
@@ -275,9 +278,9 @@ def _by_first_word(language: str) -> dict[tuple[str, ...], list[tuple[Keys, int,
 
 @lru_cache(maxsize=4_000)
 def _terms(idea: int, analyser: str) -> tuple[tuple[str, ...], ...]:
-    """Return the index terms for all expressions for an idea in the documents' language.
+    """Return each expression's index terms for an idea, in the documents' language.
 
-    Expressions with a stopword are skipped, because the remaining words would have a different meaning.
+    An expression with a stopword is skipped, because the remaining words would have a different meaning.
     """
     term_lists = dict[tuple[str, ...], None]()
     in_questions, in_documents = ideas()[idea].get(analyser.removesuffix("+kiwi"), NOTHING)
