@@ -119,7 +119,7 @@ def ideas_in(text: str, language: str) -> frozenset[int]:
 
 
 def without_other_ideas(text: str, language: str, ideas: frozenset[int]) -> str:
-    """Remove longer expressions for other ideas: "public holiday" from a text about "holiday"."""
+    """Remove multi-word expressions for other ideas: "public holiday" from a text about "holiday"."""
     text = _normal(text)
     parts, at = list[str](), 0
     for mention in _mentions(text, analyser_code(language)):
