@@ -218,7 +218,7 @@ def put_in_bin(collection: Collection) -> None:
 def take_back(collection_id: UUID) -> None:
     """Restore a collection from the bin; name the documents which stay there."""
     state.pop("collections_way_back", None)
-    st.toast(_("Taking it back with its documents"), icon=":material/hourglass_top:")
+    st.toast(_("Restoring the collection and its documents"), icon=":material/hourglass_top:")
     problems = library.bin.take_collection_back(identity, collection_id)
     if problems:
         raise InvalidInput(" ".join(problems))

@@ -122,7 +122,7 @@ def pages_for(identity: Identity, collections: Sequence[Collection], *, waiting:
             title=_("Other programs"),
             url_path="other-programs",
             icon=":material/webhook:",
-            help=_("Answer on pages of other sites, and inform other programs of what happens here."),
+            help=_("Put the assistant on other websites, and notify other programs of events here."),
         ),
         st.Page(
             "prices.py",

@@ -38,8 +38,8 @@ ROLE_HELP = N_(
     "Employees ask questions. Managers also see the analytics. Administrators also manage documents and people."
 )
 GROUP_HELP = N_(
-    "For example, a department or a site. You can filter the analytics by group. If documents have different "
-    "rules for different places, answers begin with the rules for the place in the group's name."
+    "For example, a department or a site. You can filter the analytics by group. If the group's "
+    "name contains a place and rules differ by place, answers begin with the rules for that place."
 )
 STATUS_COLORS = {N_("Disabled"): "gray", N_("Invited"): "blue", N_("Needs a password"): "orange", N_("Active"): "green"}
 NOT_ONESELF = N_("Nobody can do this to their own account. Ask another administrator.")

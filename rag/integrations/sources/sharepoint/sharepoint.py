@@ -200,7 +200,7 @@ class SharePointSource(SharedFolderSource):
         pages = 0
         while link:
             if (pages := pages + 1) > MOST_PAGES:
-                raise InvalidInput("This library sends a list without an end. Use a smaller one.")
+                raise InvalidInput("The list of this library's files does not end. Choose a smaller library.")
             page = self._api.get(link)
             for entry in page.get("value") or ():
                 if "deleted" in entry:
