@@ -249,9 +249,9 @@ class ScheduledWork:
             self._note_not_done(tenant_id, "digest")
 
     def digest(self, who: Who, period: Period, filters: Filters | None = None, *, chosen: Sequence[str] = ()) -> Digest:
-        """Return a period's digest: the parts which this person may read, or all parts for a tenant's id.
+        """Return a period's digest, for a person with only the readable parts, for a tenant's id with all parts.
 
-        `chosen` lists the filters' names.
+        `chosen` lists the names of the analytics filters in use.
         """
         tenant_id = who.tenant_id if isinstance(who, Identity) else who
         name = str(self._database.fetch_value(tenant_id, "tenant_name") or tenant_id)

@@ -280,8 +280,8 @@ class Sessions:
         return len(ended)
 
     def ask_elsewhere(self, service: SignInElsewhere) -> None:
-        """Register the service at which people may sign in: it is asked regularly whether they still are, and told when
-        they sign out.
+        """Register the service where people sign in. The service is regularly asked whether a sign-in still counts, and
+        told of each sign-out.
         """
         self._elsewhere = service
 

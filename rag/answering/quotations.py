@@ -355,7 +355,7 @@ def bare_heading(heading: str) -> str:
 
 
 def _source(citation: Citation, heading: str, day: str) -> str:
-    """Return the source line of a quotation: document, folder, section and date, which tells branches apart."""
+    """Return the source line of a quotation: document, folder, section and date; the folder tells branches apart."""
     qualifier = ", ".join(filter(None, (folder_shown(citation.title, citation.folder), day)))
     title = f"{citation.title} ({qualifier})" if qualifier else citation.title
     # A page's heading is often contained in its title: "Leave : Notices".

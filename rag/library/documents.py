@@ -127,9 +127,7 @@ MOST_GENERATED = 4
 
 
 def _interleave(lists: Sequence[Sequence[Any] | None]) -> Questions:
-    """Interleave lists of questions: first all first questions, then all second questions, and further. Skips blank
-    entries.
-    """
+    """Interleave lists of questions without blank entries: [a, b] and [c, d] give [a, c, b, d]."""
     question_lists = [[q for q in questions or () if isinstance(q, str) and q.strip()] for questions in lists]
     longest = max((len(questions) for questions in question_lists), default=0)
     return [questions[place] for place in range(longest) for questions in question_lists if place < len(questions)]

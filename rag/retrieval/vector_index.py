@@ -374,6 +374,6 @@ def _build(owner: psycopg.Connection, values: Mapping[str, Any], graph_bytes: in
 
 
 def _run(owner: psycopg.Connection, statement: str, /, **values: Any) -> None:
-    """Run a statement written by another statement: creating and dropping an index takes no SQL parameters."""
+    """Let Postgres write a statement, and run it, because CREATE INDEX and DROP INDEX take no parameters."""
     row = owner.execute(queries[statement], values).fetchone()
     owner.execute(str(row[0]).encode() if row else b"")

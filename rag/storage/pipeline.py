@@ -1,14 +1,14 @@
 """Send a transaction's statements together, and wait for a result only when its rows are read.
 
-A search sends a dozen small statements. With psycopg's pipeline the hybrid search has a p50 1.23 and 1.24 times as long
-and uses 1.18 times the processor time (two runs question by question, 30,000 chunks, 200 tenants, `benchmarks/search.py
---only pipeline`): psycopg writes each statement separately, prepares its parameters again, and wakes for each result.
-Here all statements leave in a single write. Only psycopg's documented libpq wrapper is used (`psycopg.pq`), and values
-are read like in psycopg.
+A search sends a dozen small statements. Psycopg's own pipeline is slower: the median hybrid search takes 1.23 times as
+long (1.24 in a second run), with 1.18 times the processor time (30,000 chunks, 200 tenants, question by question,
+`benchmarks/search.py --only pipeline`). Psycopg writes each statement separately, prepares its parameters again, and
+wakes for each result. Here all statements leave in a single write. Only psycopg's documented libpq wrapper is used
+(`psycopg.pq`), and values are read like in psycopg.
 
-The same helps a transaction with a single statement, the most frequent kind here, which needs 1 round trip instead of
-4, and the beginning of all other transactions, which needs 1 instead of 2. With fifty busy threads, each wait for the
-server is also a wait for the thread's turn to run.
+The single write also helps a transaction with one statement, the most frequent kind here, which needs 1 round trip
+instead of 4, and the beginning of all other transactions, which needs 1 instead of 2. With fifty busy threads, each
+wait for the server is also a wait for the thread's turn to run.
 """
 
 from __future__ import annotations

@@ -164,7 +164,7 @@ def _note_if_late(identity: Identity) -> None:
 
 @dialog(N_("Confirm that it is you"), icon=":material/lock:")
 def ask() -> None:
-    """Open a dialog which explains why to sign in again, with a link to the sign-in in the same tab."""
+    """Open a dialog which explains why to sign in again. Its link opens the sign-in page in this tab."""
     st.markdown(_("You signed in a while ago. Confirm that it is still you. You then come back to this page."))
     draw_link()
 

@@ -364,7 +364,8 @@ def draw_threshold(
                     type="tertiary",
                     on_click=on_measure,
                     help=_(
-                        "Measures the threshold on the collection's own text. This is useful once documents are uploaded."
+                        "Measures the threshold on the collection's own text. This is useful once documents "
+                        "are uploaded."
                     ),
                 )
         sentences = threshold_sentences(collection, profile, embedder, zone, has_meaning=has_meaning)

@@ -295,7 +295,7 @@ def file_date(text: str) -> str:
 
 
 def _model_of(document: Document, documents: DocumentLibrary) -> str:
-    """Return the model which embedded a document: the collection's, or the chunks' own for an earlier version."""
+    """Return a document's embedding model: the collection's if completed, else the first chunk's; "" without chunks."""
     if not document.chunk_count:
         return ""
     if document.status is DocumentStatus.COMPLETED:

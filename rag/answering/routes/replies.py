@@ -190,6 +190,6 @@ class Writer:
 
 
 def ends_of_estimates(language: str) -> Sequence[str]:
-    """Return the last characters of all sentences which ask whether to write at a cost, to recognise them."""
+    """Return the endings of the sentences which state a draft's cost and ask whether to write, to recognise these."""
     names = ("estimate", "unpriced", "estimate_wording", "unpriced_wording")
     return [say(name, language, title="", cost="", tokens="")[-12:] for name in names]

@@ -19,7 +19,7 @@ FEWEST_ACROSS, FEWEST_UPRIGHT = 2, 2
 
 
 def nested_frames(horizontal: Sequence[Segment], vertical: Sequence[Segment]) -> list[Box]:
-    """Return the boxes around tables and tick boxes drawn inside a table, not touching the outer table's lines."""
+    """Return the bounds of nested tables and tick boxes, whose lines do not touch the outer table's lines."""
     if len(vertical) < 2 * FEWEST_UPRIGHT + 1:
         return []
     across, upright = _merge(horizontal), _merge(vertical)

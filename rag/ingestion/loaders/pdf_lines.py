@@ -51,7 +51,7 @@ class _Line:
     box: Box
 
     def goes_on_from(self, above: _Line) -> bool:
-        """Whether this line and `above` are a single printed line: pdfium starts a new line after a raised figure."""
+        """Whether this line and `above` are one printed line, which pdfium splits after a superscript."""
         return (
             above.first.is_level
             and self.first.is_level
@@ -77,7 +77,7 @@ class _Line:
 def styled_lines(
     text_page: Any, spans: Sequence[Span], text: str, characters: Sequence[str], texts: dict[int, TextObject]
 ) -> tuple[list[str], dict[str, Style], dict[int, float], dict[int, Box]]:
-    """Return a page's lines, styles by line text, gaps above lines and boxes, both by line number.
+    """Return a page's lines, the styles by line text, the gaps above by line number, and the boxes by line number.
 
     A gap is the distance between two baselines, divided by the smaller font size.
     """

@@ -263,7 +263,10 @@ def check_picture(content: bytes, options: LoadOptions) -> CheckedFile:
 
 
 def load_picture(content: bytes, options: LoadOptions) -> ExtractedDocument:
-    """Return a picture's pages without text; blank pages get a warning. Raises `DocumentError`s."""
+    """Return all pages of a picture with empty text, for recognition later. Blank pages get a warning.
+
+    Raises `DocumentError`s.
+    """
     pages = []
     with opened(content) as picture:
         count = frames_of(picture)

@@ -233,7 +233,7 @@ def _straight(lines: list[FoundLine], slope: float) -> list[Word]:
 
 
 def rules_in(image: Any, slope: float, lines: list[FoundLine]) -> RulingLines:
-    """Find the ruling lines in a picture, on a straightened page, where y grows upwards."""
+    """Find the ruling lines in a page's picture. Positions are on the straightened page, with y upwards."""
     if not lines:
         return NO_RULES
     height = median(line.height for line in lines)

@@ -274,7 +274,7 @@ class Sandbox:
         return TenantReader(self, tenant_id)
 
     def means(self) -> Mapping[str, str]:
-        """Return how sandbox processes are confined, by "account", "files", "calls" and "network".
+        """Return how sandbox processes are confined: a dict with the keys "account", "files", "calls" and "network".
 
         Raises `DocumentError`s.
         """

@@ -55,10 +55,10 @@ def index_documents(
 ) -> int:
     """Index the chunks of a collection's documents, in the caller's transaction; return the number of chunks.
 
-    Written are a segment with keywords, the terms in order and, for dense embedders, the signs of vectors; earlier
-    entries are replaced. Terms come from `contextual_text` with title and folder, in the document's language, else the
-    collection's. A database trigger updates the counts per collection. Other publications in this collection wait until
-    the transaction ends.
+    Writes a segment with all keywords, each chunk's terms in order and, for dense embedders, each vector's signs.
+    Replaces earlier entries. Terms come from `contextual_text` with title and folder, in the document's language, else
+    the collection's. A database trigger updates the counts per collection. Other transactions for this collection wait
+    until this transaction ends.
     """
     scope: dict[str, Any] = {"tenant_id": tenant_id, "collection_id": collection_id}
     where: dict[str, Any] = {**scope, "document_ids": list(document_ids)}

@@ -296,7 +296,7 @@ def _group_name(text: str) -> str:
 
 
 def _require_no_rights(person: DirectoryPerson) -> None:
-    """Raise `NotAllowed` for managers and administrators: the new address's owner would get their rights."""
+    """Raise `NotAllowed` if the account is a manager or administrator: a new address would hand over the rights."""
     if person.role != Role.EMPLOYEE:
         raise NotAllowed(PRIVILEGED_ADDRESS)
 
