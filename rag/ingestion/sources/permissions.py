@@ -31,7 +31,7 @@ class Readers:
     is_everybody: bool = False
 
     def include(self, other: Readers) -> bool:
-        """Whether everybody in `others` may also read the item with these readers."""
+        """Whether everybody in `other` may also read the item with these readers."""
         if self.is_everybody:
             return True
         return not other.is_everybody and other.groups <= self.groups
