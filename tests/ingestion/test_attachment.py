@@ -174,7 +174,7 @@ def test_a_description_is_billed_as_the_provider_counts_it(
 def test_without_a_model_only_the_name_is_kept_and_that_is_said(sandbox: Sandbox) -> None:
     found = describe_attachment("a.png", picture("PNG"), model=None, reader=sandbox)
     assert found.text == ""
-    assert "No language model" in found.note
+    assert "no language model" in found.note
 
 
 def test_a_file_or_a_model_that_fails_leaves_the_name_and_the_reason(

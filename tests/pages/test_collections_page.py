@@ -58,7 +58,7 @@ def test_a_collection_is_made_by_choosing_a_profile(running: Services, page: App
     page.text_input("collections_new_name").set_value("Notices *2026*")
     page.radio("collections_new_profile").set_value("notices").run()
     shown = texts(page)
-    assert "The best 5 of 30 candidates are used for the answer, at most one per document." in shown
+    assert "The best 5 of the 30 found are used for the answer, at most one per document." in shown
     assert "Recent documents count more: 1.5 times up to 7 days" in shown
     assert "text-embedding-3-large by OpenAI. To use this model: paste a key of OpenAI on the page Set-up" in shown
     assert "gemini-embedding-001 by Gemini · 768 dimensions · $0.15 per 1M tokens" in shown
@@ -94,7 +94,7 @@ def test_a_field_is_changed_and_given_back(running: Services, page: AppTest, col
     assert running.documents.collection("demo", collection.id).overrides == {"top_k": 8}
     shown = texts(page)
     assert "The profile has 5 passages." in shown
-    assert "The best 8 of 32 candidates" in shown
+    assert "The best 8 of the 32 found" in shown
     page.button("collections_reset_top_k").click().run()
     assert running.documents.collection("demo", collection.id).overrides == {}
     page.button("collections_way_back_taken").click().run()

@@ -35,7 +35,7 @@ def words(profile: Profile, providers: Providers) -> str:
             HR,
             "Documents are cut at paragraphs and sentences into passages of up to 1,000 characters, 200 of them shared",
         ),
-        (HR, "The best 5 of 20 candidates are used for the answer."),
+        (HR, "The best 5 of the 20 found are used for the answer."),
         (HR, "Questions are searched in the language they are asked in. Answers quote the documents word for word"),
         (
             NOTICES,
