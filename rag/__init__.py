@@ -233,11 +233,11 @@ def generate_embedding(
     collection: str | None = None,
     purpose: Literal["document", "query"] = "query",
 ) -> FloatMatrix:
-    """Embed a text: a float32 vector with length 1, shape (dimensions,).
+    """Return a text's embedding: a float32 vector with length 1, shape (dimensions,).
 
-    Uses `embedder`, else the embedder of the collection a tenant's question would ask, else the default for new
-    collections. The tenant defaults to RAG_TENANT, and the call is in its ledger. Raises `InvalidInput` for a text with
-    only spaces, `ProviderError` if the provider fails.
+    Uses `embedder`, else the embedder of the collection which a tenant's question would search, else the default for
+    new collections. The tenant defaults to RAG_TENANT, and the call is in the tenant's ledger. Raises `InvalidInput`
+    for a text with only spaces, `ProviderError` if the provider fails.
     """
     vectors = generate_embeddings_batch(
         [text], embedder=embedder, tenant_id=tenant_id, collection=collection, purpose=purpose
@@ -255,9 +255,9 @@ def generate_embeddings_batch(
     batch_size: int = 100,
     purpose: Literal["document", "query"] = "document",
 ) -> FloatMatrix:
-    """Embed many texts in order: float32, shape (texts, dimensions), rows with length 1.
+    """Return the embeddings of many texts in order: float32, shape (texts, dimensions), rows with length 1.
 
-    Like `generate_embedding`; `batch_size` texts travel in a request.
+    Like `generate_embedding`; each request has up to `batch_size` texts.
     """
     from rag.money.metered import MeteredEmbedder
     from rag.providers.embeddings import generate_embeddings_batch as embed
@@ -391,7 +391,7 @@ def translate_query_if_needed(
     model: ChatModel | None = None,
     tenant_id: str | None = None,
 ) -> str:
-    """Translate a question into `target_language`, unless it is in this language already.
+    """Return a question translated into `target_language`, or unchanged if it is in this language already.
 
     `language` is the question's ISO 639-1 code. The call is in the tenant's ledger; a question translated before costs
     nothing. Raises `SettingsError` without a language model, `ProviderError` for an unusable answer.
@@ -456,7 +456,7 @@ def _read(file: bytes | str | Path | BinaryIO) -> tuple[bytes, str]:
 
 
 def _at_work(tenant_id: str | None) -> tuple[Services, str]:
-    """Return this process's services, and the call's tenant."""
+    """Return this process's services, and the tenant's id: `tenant_id`, else the tenant in the settings."""
     from rag.services import services
 
     parts = services()
@@ -478,7 +478,7 @@ def _embedder(parts: Services, tenant_id: str, collection: str | None) -> Embedd
 
 
 def _bill(parts: Services, tenant_id: str) -> Bill:
-    """Return a new bill in the tenant's ledger."""
+    """Return a new bill, which collects the costs of model calls for the tenant's ledger."""
     from functools import partial
 
     from rag.money.bill import TenantBill

@@ -53,7 +53,7 @@ EPILOG = "COMMAND --help says more of each. Settings come from the environment; 
 
 
 def command_line() -> argparse.ArgumentParser:
-    """All commands with their options."""
+    """Return the argument parser for all commands and their options."""
     parser = argparse.ArgumentParser(
         prog="python -m rag", description="HR Assistant: answers from your documents.", epilog=EPILOG
     )
@@ -66,7 +66,7 @@ def command_line() -> argparse.ArgumentParser:
 
 
 class ShowVersion(argparse.Action):
-    """Print the version; reads the changelog only when used."""
+    """The `--version` option: print the version and exit. The changelog is read only then."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from rag.launch import newest_release
@@ -126,7 +126,7 @@ def write_json(progress: logging.Handler) -> None:
 
 
 def name_request(record: logging.LogRecord) -> bool:
-    """Set `%(request)s` in log lines: the line's request id, if any."""
+    """Set `%(request)s` in a log record: the request's id, if any. A logging filter: returns True."""
     # At the first log line: most commands write none, and asking the server needs neither package.
     from asgi_correlation_id import correlation_id
 

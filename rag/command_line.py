@@ -20,13 +20,13 @@ Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def add_command(commands: Commands, name: str, text: str, *, more: str = "") -> argparse.ArgumentParser:
-    """Add a command: its line in the list is also the first sentence in its help."""
+    """Add a command and return its parser. `text` describes it in the list of commands, and begins its help."""
     description = f"{text[0].upper()}{text[1:]}. {more}".strip()
     return commands.add_parser(name, help=text, description=description)
 
 
 def add_place(parser: argparse.ArgumentParser, *, needs_collection: bool = False) -> None:
-    """Add the options for a tenant and a collection."""
+    """Add the options `--tenant` and `--collection` to a command's parser."""
     also = "" if needs_collection else "; the oldest for HR with documents, else with any, when not given"
     parser.add_argument(
         "--collection", required=needs_collection, default=None, help=f"the collection's name or id{also}"
@@ -43,7 +43,7 @@ def no_documents(tenant_id: str, collection: str) -> InvalidInput:
 
 
 def agreed() -> bool:
-    """Ask before spending money; without a terminal the answer is no."""
+    """Ask whether to spend money, and return the answer; without a terminal False."""
     try:
         return input("Go on? [y/N] ").strip().lower() in ("y", "yes")
     except EOFError:

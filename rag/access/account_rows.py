@@ -95,13 +95,13 @@ def set_password(
 
 
 def end_sessions(connection: Connection, account_id: UUID, except_session_id: str = "") -> list[str]:
-    """End an account's sessions except `keep_session_id`, and return the ids of the ended sessions."""
+    """End an account's sessions except `except_session_id`, and return the ids of the ended sessions."""
     parameters = {"account_id": account_id, "except_session_id": except_session_id}
     return [row[0] for row in connection.execute(queries["end_sessions_of_account"], parameters)]
 
 
 def add_account(connection: Connection, **values: Any) -> Account:
-    """Add an account to the transaction's tenant. Raises `InvalidInput` if its address is taken."""
+    """Add an account to the transaction's tenant, and return it. Raises `InvalidInput` if the address is taken."""
     try:
         account = read_account(connection, "add_account", **values)
     except (psycopg.errors.UniqueViolation, psycopg.errors.CheckViolation) as exc:

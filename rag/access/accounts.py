@@ -120,7 +120,10 @@ class Accounts:
         raise most_telling(refused)
 
     def _sign_in_to(self, tenant_id: str, account_id: UUID, address: str, password: str, browser: Browser) -> Account:
-        """Check the password for an account in a tenant, and record the sign-in. Raises errors like `sign_in`."""
+        """Check the password for an account in a tenant, record the sign-in, and return the account.
+
+        Raises the errors raised by `sign_in`.
+        """
         stored, browser_hash = self._count_attempt(tenant_id, account_id, browser)
         if stored is None:
             self._unknown_sign_ins.count(address[:254], browser)
@@ -228,7 +231,10 @@ class Accounts:
         return account_of_link(self._database, token, "set_password")
 
     def set_password_by_link(self, token: str, password: str) -> Account:
-        """Set the password for the link's account and end its sessions. Raises `LinkExpired`, `WeakPassword`."""
+        """Set the password for the link's account, end its sessions, and return the account.
+
+        Raises `LinkExpired`, `WeakPassword`.
+        """
         account = self.account_of_link(token)
         require_good_password(password, email=account.email)
         hashed = self._keep_password(account.email, account.tenant_id, account.role, password)
@@ -254,7 +260,10 @@ class Accounts:
             self._database.execute(tenant_id, "ask_for_password", account_id=account_id)
 
     def set_password_by_mail(self, access_token: str, refresh_token: str, password: str) -> Account:
-        """Raise `LinkExpired`: these accounts send no e-mailed links. `SupabaseAccounts` overrides the method."""
+        """Always raise `LinkExpired`, because built-in accounts get no e-mailed links.
+
+        `SupabaseAccounts` overrides the method.
+        """
         raise LinkExpired
 
     # What administrators do
@@ -371,8 +380,8 @@ class Accounts:
 
     @contextmanager
     def _administration(self, identity: Identity) -> Iterator[Connection]:
-        """Open a transaction for a recently signed-in administrator, locking the tenant's accounts against parallel
-        changes.
+        """Yield a transaction for a recently signed-in administrator, with the tenant's accounts locked against
+        parallel changes.
 
         The role is read again from the table. Raises `NotAllowed`, `SignInAgain`.
         """

@@ -1,9 +1,11 @@
 """Programs connected to people's accounts by OAuth 2.1: they act as the person, within the agreed scopes.
 
 Registration stores nothing, so nobody can fill a table: a program's client id is its description, signed by this
-database. Codes and tokens are stored as hashes. Codes and refresh tokens work once. If one is used twice, one of its
-two holders is a thief, and the program is disconnected, even after many newer tokens. A changed password, a changed
-role, and leaving disconnect all the person's programs.
+database.
+
+Codes and tokens are stored as hashes. A code or refresh token works once. A second use means that somebody has stolen
+it, and disconnects the program, even if newer tokens were issued meanwhile. A changed password, a changed role, and
+leaving disconnect all the person's programs.
 """
 
 from __future__ import annotations
@@ -111,7 +113,7 @@ class ConnectedApps:
     # Registering
 
     def register(self, name: str, redirect_uris: Sequence[str]) -> Program:
-        """Register a program under its signed client id.
+        """Return a program under a signed client id; nothing is stored.
 
         Raises `InvalidInput` for addresses refused by `check_address`, `NotAllowed` if connected programs are switched
         off.
@@ -209,7 +211,10 @@ class ConnectedApps:
             return cursor.execute(queries["app_of_token"], {"token_hash": hashed}).fetchone()
 
     def issue(self, grant: Grant, token: str) -> tuple[str, str] | None:
-        """Exchange a code or refresh token for a new access and refresh token; `None` if it was used or has expired."""
+        """Exchange a code or refresh token for new tokens: return (access token, refresh token).
+
+        Returns `None` if `token` was used before or has expired.
+        """
         access, refresh = (PREFIX + secrets.token_urlsafe(32) for _ in range(2))
         issued = self._database.fetch_value(
             grant.tenant_id,
@@ -272,7 +277,7 @@ class ConnectedApps:
             raise NotFound
 
     def drop(self, grant: Grant) -> None:
-        """Disconnect the program holding this token."""
+        """Disconnect the program to which this grant belongs."""
         self._database.execute(grant.tenant_id, "disconnect_app", id=grant.id, account_id=None)
 
 

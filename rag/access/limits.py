@@ -1,12 +1,13 @@
 """Limit requests per person and network address, and delay sign-ins after wrong passwords.
 
-Requests, questions and uploads are counted in memory, so each process applies the limits to its share. Wrong passwords
-and requests with API keys are counted in the database, for all processes together.
+Requests, questions and uploads are counted in memory: each process limits only the requests which it serves. Wrong
+passwords and requests with API keys are counted in the database, for all processes together.
 
 The first five wrong passwords cause no delay. Then the delay doubles up to five minutes, long enough to make guessing
-hopeless. A day without a wrong password resets the count. A browser in which the account has signed in before has a
-separate count. All other browsers share a count and wait in a queue, in which each has a turn: a stranger guessing all
-night delays the owner but does not lock them out.
+hopeless. A day without a wrong password resets the count.
+
+A browser in which the account has signed in before has a separate count. All other browsers share a count and wait in a
+queue, in which each has a turn: a stranger guessing all night delays the owner but does not lock them out.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class Window:
 
 
 class Limits:
-    """Enforce this process's limits. Thread-safe."""
+    """Enforce the limits for the requests which this process serves. Thread-safe."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         self._questions = Window(settings.questions_per_minute, MINUTE, clock)

@@ -56,11 +56,11 @@ class Passwords:
         return has_password and not too_long
 
     def is_outdated(self, stored: str) -> bool:
-        """Whether to hash a password again, because `stored` is unencrypted or its parameters are outdated."""
+        """Whether to hash the password again, because `stored` is unencrypted or was hashed with outdated parameters."""
         return not stored.startswith(SEALED) or self._hasher.check_needs_rehash(self._open(stored))
 
     def _open(self, stored: str | None) -> str:
-        """Decrypt a stored hash; "" if it was encrypted with another key."""
+        """Return a stored hash decrypted; "" if it was encrypted with another key or does not exist."""
         if not stored or not stored.startswith(SEALED):
             return stored or ""
         try:
@@ -70,9 +70,10 @@ class Passwords:
 
 
 def decoy(hasher: PasswordHasher) -> str:
-    """Return a hash which no password matches, for an address without an account. Verifying it takes the usual time.
+    """Return a hash which no password matches, for an address without an account.
 
-    The bytes are random, which saves computing a real hash (0.2 s processor time) when the server starts.
+    Verifying a password against this hash takes the usual time. The bytes are random, which saves computing a real hash
+    (0.2 s processor time) when the server starts.
     """
     salt, digest = (
         base64.b64encode(secrets.token_bytes(length)).decode().rstrip("=")

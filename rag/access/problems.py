@@ -115,7 +115,7 @@ def _reference_status(error: RagError) -> int:
 
 
 def unexpected(scope: Scope, error: BaseException) -> Response:
-    """Log an unexpected error's traceback, and convert the error to a response without it."""
+    """Log an unexpected error with its traceback, and return a response without the traceback."""
     log.error("request %s to %s failed", request_id(), scope.get("path", ""), exc_info=error)
     return refusal(scope, RagError())
 
@@ -135,13 +135,16 @@ def invalid(errors: Iterable[Mapping[str, Any]]) -> RequestInvalid:
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Describe error responses for OpenAPI: a route's `responses`, by status."""
+    """Describe error responses by status, for a route's parameter `responses` (OpenAPI)."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {status: {"description": _phrase(status), "content": content} for status in sorted(statuses)}
 
 
 def reference_problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Describe error responses in source 002's format for OpenAPI, by status. 500 is always included."""
+    """Describe the error responses of the routes for reference documents, by status, for OpenAPI.
+
+    Their format is required by source 002 in docs/sources.md. 500 is always included.
+    """
     more = {"success": {"const": False}, "error": {"type": "string", "description": "The same as detail."}}
     schema = {
         "allOf": [

@@ -79,7 +79,7 @@ class SecondFactors:
     # Between the password and the session
 
     def begin(self, account: Account) -> str:
-        """Return a token proving a correct password, valid for an hour, until the second factor is checked."""
+        """Return a token which proves a correct password until the second factor is checked, for at most an hour."""
         with self._database.transaction(account.tenant_id) as connection:
             return add_link(connection, "second_factor", account.id)
 
@@ -95,7 +95,7 @@ class SecondFactors:
     # Codes
 
     def new_secret(self, identity: Identity) -> NewSecret:
-        """Return a secret to set up; until it is confirmed, the same secret.
+        """Return the secret for a new second factor; repeated calls return the same secret until it is confirmed.
 
         Raises `NotAllowed` if a second factor is active.
         """
@@ -199,7 +199,7 @@ class SecondFactors:
     def remove(self, identity: Identity, account_id: UUID) -> None:
         """Remove another person's second factor, for an administrator.
 
-        Raises `SignInAgain`, `NotAllowed` (also for the administrator's account).
+        Raises `SignInAgain`, and `NotAllowed` for non-administrators and for one's own account.
         """
         require_admin(identity)
         if account_id == identity.account_id:
@@ -218,8 +218,9 @@ class SecondFactors:
         return hmac.new(self._database.key, b"recovery code\x00" + code.encode("utf-8", "replace"), "sha256").digest()
 
     def _step_of(self, secret: str, code: str, now: float) -> int | None:
-        """Return the time step, the present, the last or the next, for which the code is correct; `None` if it is
-        wrong.
+        """Return the time step for which the code is correct, or `None` if the code is wrong.
+
+        The present, the previous and the next step are tried.
         """
         app, present = pyotp.TOTP(secret), int(now // STEP_SECONDS)
         for step in (present, present - 1, present + 1):

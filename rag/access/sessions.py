@@ -138,7 +138,7 @@ class Sessions:
         return self.find_by_id(token_hash(token)) if TOKEN.fullmatch(token) else None
 
     def ended_idle(self, token: str) -> bool:
-        """Whether the token's session ended for inactivity."""
+        """Whether the session with this token ended because of inactivity."""
         if not self._idle_minutes or not TOKEN.fullmatch(token):
             return False
         session_id = token_hash(token)
@@ -206,7 +206,7 @@ class Sessions:
             return True
 
     def note_act(self, session_id: str) -> None:
-        """Store that a person acted in a session, which prolongs it. Raises nothing."""
+        """Store the time of a person's act in a session, which prolongs the session. Database errors are ignored."""
         with suppress(DatabaseUnavailable):
             if tenant_id := self._tenant_of(session_id):
                 where = {"session_id": session_id, "idle_minutes": self._idle_minutes}
@@ -249,7 +249,7 @@ class Sessions:
             self._elsewhere.sign_out(bytes(secret))
 
     def end_one(self, identity: Identity, account_id: UUID, session_id: str) -> None:
-        """End one of this person's sessions, or anyone's for an administrator. Does nothing if it has ended.
+        """End a session of this person, or for administrators of any account. Does nothing if the session has ended.
 
         Raises `NotAllowed`.
         """
@@ -286,7 +286,7 @@ class Sessions:
         self._elsewhere = service
 
     def list(self, identity: Identity, account_id: UUID | None = None) -> list[OpenSession]:
-        """List a person's open sessions, latest first; an administrator may list another person's.
+        """List a person's open sessions, latest first. An administrator may list the sessions of any account.
 
         Raises `NotAllowed`.
         """
@@ -411,6 +411,6 @@ def account_of_link(database: Database, token: str, purpose: Purpose) -> Account
 
 
 def use_link(connection: Connection, token: str, purpose: Purpose) -> None:
-    """Mark a link as used, in the transaction of the action it permits. Raises `LinkExpired` if it was used before."""
+    """Mark a link as used, in the transaction of the action which it permits. Raises `LinkExpired` for a used link."""
     if not connection.execute(queries["use_link"], {"token_hash": token_hash(token), "purpose": purpose}).fetchone():
         raise LinkExpired

@@ -147,7 +147,7 @@ class Tenants:
             connection.execute(queries["add_audit_entry"], act)
 
     def finish_setup(self, identity: Identity) -> None:
-        """Mark the company's checklist as finished, so it is no longer shown."""
+        """Mark the company's checklist as finished: the checklist is no longer shown."""
         require_admin(identity)
         self._database.execute(identity, "change_tenant_settings", settings=Jsonb({"is_set_up": True}))
 
@@ -240,7 +240,7 @@ class Tenants:
         return rows
 
     def delete(self, tenant_id: str) -> Deletion:
-        """Delete a suspended tenant with all rows and files, and store the counts as a receipt.
+        """Delete a suspended tenant with all rows and files; store the counts as a receipt, and return the receipt.
 
         Raises `InvalidInput` unless the tenant is suspended, because nothing may be written meanwhile; `NotFound`.
         """

@@ -1,4 +1,4 @@
-"""Track open websockets by session, to close them when it ends, and the files shown on their pages.
+"""Track each session's open websockets, to close them when the session ends, and the files shown on its pages.
 
 Streamlit serves the files in its memory (page pictures, exports, recordings) to anyone who knows their content hash. We
 serve them only to a session whose page has shown them, so a copied address is useless to others. Addresses are read

@@ -328,7 +328,7 @@ _COUNT_IN_HEADING = re.compile(rf"\b{_COUNT}\b|{_COUNTED}", re.IGNORECASE)
 
 
 def counts_in(heading: str, question: str) -> bool:
-    """Whether a heading contains a duration which the question lacks, for example "Interview — 2 hours"."""
+    """Whether a heading contains a duration which is not in the question, for example "Interview — 2 hours"."""
     counts = {match[0].casefold() for match in _COUNT_IN_HEADING.finditer(heading)}
     return any(count not in question.casefold() for count in counts)
 

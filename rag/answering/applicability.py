@@ -64,8 +64,9 @@ BEGINNING = 80
 
 @cache
 def _groups() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
-    """Return two patterns per group, for example trainees: the group's names in documents, and the names in questions
-    too.
+    """Return two patterns for each group of people, for example trainees.
+
+    The first finds the group's names in documents; the second also finds names which are only used in questions.
     """
     return tuple(
         (re.compile(group["said"], re.IGNORECASE), re.compile(f"{group['said']}|{group['asked']}", re.IGNORECASE))
@@ -98,9 +99,7 @@ def is_for_another_group(text: str, heading: str, question: str) -> bool:
 
 
 def is_for_another_period(text: str, question: str) -> bool:
-    """Whether sentence and question name only different periods: "per week" in the sentence, "a day" in the
-    question.
-    """
+    """Whether the sentence and the question name periods, but no common period: "per week" and "a day"."""
     question_periods = _named_periods(question)
     return bool(question_periods) and bool(text_periods := _named_periods(text)) and not question_periods & text_periods
 
@@ -125,10 +124,11 @@ def marks_in(question: str) -> Marks:
 
 
 def compare_marks(text: str, above: str, marks: Marks, *, is_across: bool = False) -> Naming:
-    """Tell whether a sentence names the question's letter or number, a different one, several, or no letter or number.
+    """Compare the letter or number in a sentence ("Band B", "Level 3") with the letter or number in the question.
 
+    Returns "asked" for the same, "another" for a different, "several" for both, and "none" for no letter or number.
     `above` holds the headings and table heads above the sentence. If `is_across`, the sentence is in a different
-    language, and letters match beside any word: "Band B" and "Stufe B".
+    language, and a letter counts beside any word: "Band B" and "Stufe B".
     """
     naming = compare_letters(text, above, marks.letters, any_word=is_across)
     return compare_number(text, above, marks.numbered) if naming == "none" else naming
@@ -143,11 +143,11 @@ def letters_in(question: str) -> frozenset[tuple[str, str]]:
 def compare_letters(
     text: str, above: str, question_letters: frozenset[tuple[str, str]], *, any_word: bool = False
 ) -> Naming:
-    """Tell whether a sentence names a letter from `question_letters`, a different letter, several letters, or no
-    letter.
+    """Compare the letters in a sentence ("Band B") with the question's letters, given in pairs (word, letter).
 
-    `above` holds the headings and table heads above the sentence. If `any_word`, letters match beside any word: "Band
-    B" and "Stufe B".
+    Returns "asked" if the sentence has only letters from the question, "another" if only different letters, "several"
+    for both, and "none" without a letter. `above` holds the headings and table heads above the sentence. A letter
+    counts beside the question's word; if `any_word`, beside any word: "Band B" and "Stufe B".
     """
     if not question_letters:
         return "none"
@@ -185,11 +185,11 @@ def number_in(question: str) -> tuple[str, int] | None:
 
 
 def compare_number(text: str, above: str, question_number: tuple[str, int] | None) -> Naming:
-    """Tell whether a sentence names the number from `question_number`, a different number, several numbers, or no
-    number.
+    """Compare the numbers in a sentence ("Level 3") with the question's word and number.
 
-    `above` holds the headings and table heads above the sentence. A sentence with an open limit, "Level 3 and above",
-    counts as naming no number.
+    Returns "asked" if the sentence has only the question's number, "another" if only different numbers, "several" for
+    both, and "none" without a number. `above` holds the headings and table heads above the sentence. An open limit,
+    "Level 3 and above", is not counted.
     """
     if question_number is None or AND_BEYOND.search(text):
         return "none"

@@ -1,8 +1,8 @@
-"""Complete a follow-up from the conversation: with its subject, plan, place, person and number.
+"""Complete a follow-up question from the conversation: with its subject, benefit plan, place, person and number.
 
 "And for managers?" after "What is the hotel limit for staff?" asks for the hotel limit for managers. `follow_ups.toml`
-has each language's rules: how follow-ups start, and which phrases replace each other. Plans are distinguished by the
-documents' titles.
+has each language's rules: how follow-ups start, and which phrases replace each other. Benefit plans are distinguished
+by the documents' titles.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ NOTHING = Carried("")
 def carry_over(
     question: str, earlier: Sequence[tuple[str, str]], *, language: str, titles: Sequence[str] = ()
 ) -> Carried:
-    """Complete a question from the earlier questions and their replies, oldest first.
+    """Return a question completed from the earlier questions and their replies, oldest first.
 
     `language` is the question's ISO 639-1 code.
     """
@@ -129,7 +129,9 @@ def _terms(question: str, language: str) -> list[str]:
 
 
 def asks_again(question: str, language: str) -> bool:
-    """Whether a message repeats the previous question: "Where does it say so?", "Are you sure?", "Yes"."""
+    """Whether a message only confirms or doubts the last reply ("Yes", "Are you sure?", "Where does it say so?"), and
+    therefore has the previous question's subject.
+    """
     return is_yes(question) or _wordings(language).again.fullmatch(_bare(question)) is not None
 
 
@@ -203,7 +205,7 @@ def _remove_replaced(earlier_question: str, follow_up: str, language: str, title
 
 
 def _without_numbers(earlier_question: str, follow_up: str, language: str) -> str:
-    """Remove from a question the numbers which a follow-up replaces: the ones with the same units, else all."""
+    """Remove from an earlier question the numbers which a follow-up replaces: the numbers with the same unit, else all."""
     units = _units(follow_up, language)
     if not units:
         return earlier_question

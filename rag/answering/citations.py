@@ -112,7 +112,8 @@ def verified(
     language: str = "",
     likely: tuple[str, ...] = (),
 ) -> tuple[Citation, ...]:
-    """Set `is_supported` on each citation, and list the sentences which its passage and pages do not support.
+    """Return the citations with `is_supported` set, and with the answer's sentences which their passage and pages do
+    not support.
 
     A sentence with several citations may take its facts from any of the passages; facts from the question need no
     support. `page_text` is called only if the passages alone do not support a sentence. `language` is the answer's ISO
@@ -206,7 +207,7 @@ def cited_figures(text: str, number: int) -> str:
 
 
 def with_matched_terms(citation: Citation, texts: Sequence[str], language: str) -> Citation:
-    """Add to the citation's `matched_terms` each passage word which has a term in common with `texts`."""
+    """Return the citation with further `matched_terms`: each passage word which has a term in common with `texts`."""
     expected_terms = {term for text in texts for term in tokenize(SHOWN_MARKER.sub(" ", text), language)}
     matched = dict.fromkeys(citation.matched_terms)
     for word in dict.fromkeys(WORD.findall(citation.passage)):
@@ -255,7 +256,7 @@ def citation_from_json(stored: Mapping[str, Any]) -> Citation:
 
 
 def _numbers(marker: str) -> list[int]:
-    """Expand a marker's numbers: "1, 3-5" gives 1, 3, 4, 5."""
+    """Return the numbers in a citation marker: "1, 3-5" gives 1, 3, 4, 5."""
     numbers: list[int] = []
     for part in re.split(r"\s*[,;]\s*", marker.replace("^", "")):
         first, *rest = (int(number) for number in re.split(r"\s*[–-]\s*", part))
@@ -313,10 +314,11 @@ def telling_span(passage: str, terms: Sequence[str]) -> tuple[int, int] | None:
 
 
 def with_section(citation: Citation, place: PassagePlace, marked: Sequence[Citation] = ()) -> Citation:
-    """Set the citation's section to the heading above the cited sentences, or to the heading these sentences share.
+    """Return the citation with the heading above the cited sentences for a section.
 
-    `marked` holds a copy of the citation for each mention in the answer, from `quoted`. If no cited sentence is found
-    in the passage, the heading above the most marked words is taken; on a tie the section stays.
+    For sentences below several headings, the headings common to all are taken, or the first without any. `marked` holds
+    a copy of the citation for each mention in the answer, from `quoted`. If no cited sentence is found in the passage,
+    the heading above the most marked words is taken; on a tie, the section is unchanged.
     """
     # A chunker may put a table header before the text; a shortened text has lost its end.
     before = len(citation.passage) - (place.end - place.start)
@@ -340,14 +342,14 @@ def with_section(citation: Citation, place: PassagePlace, marked: Sequence[Citat
 
 
 def _shared_path(paths: Sequence[str]) -> str:
-    """Return the headings which all paths start with; "" if they start differently."""
+    """Return the headings with which all these paths begin; "" if there is no common heading."""
     parts = [path.split(PATH_SEPARATOR) for path in paths]
     levels = itertools.takewhile(lambda level: len(set(level)) == 1, zip(*parts, strict=False))
     return PATH_SEPARATOR.join(level[0] for level in levels)
 
 
 def title_with_place(citation: Citation) -> str:
-    """Return the document's title with pages, or with sheet and rows."""
+    """Return the document's title followed by the cited pages, or by the sheet and rows."""
     title = with_folder(citation.title or citation.file_name, citation.folder)
     if has_rows(citation.file_name):
         return f"{title}, {citation.section}" if citation.section else title
@@ -359,7 +361,7 @@ MOST_ROWS = 3
 
 
 def with_rows(citation: Citation, marked: Sequence[Citation], pages: Sequence[SheetPage]) -> Citation:
-    """Append the cell ranges of the cited rows to the citation's section: "Salaries › A17:F17".
+    """Return the citation with the cell ranges of the cited rows in the section: "Salaries › A17:F17".
 
     `marked` holds a copy of the citation for each mention in the answer; each copy's marked words identify a row.
     """

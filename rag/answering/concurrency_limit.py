@@ -54,7 +54,7 @@ class AnswerSlots:
         self._line: list[AnswerSlot] = []
 
     def take(self) -> AnswerSlot:
-        """Take a slot or a position in the waiting line. Raises `Saturated` if no slot is free and the line is full."""
+        """Return a free slot, or a position in the waiting line. Raises `Saturated` if the line is full too."""
         settings, slot = self._settings(), AnswerSlot(self)
         with self._lock:
             if not settings.answers_under_way or len(self._in_use) < settings.answers_under_way:
@@ -69,7 +69,7 @@ class AnswerSlots:
 
     @property
     def has_capacity(self) -> bool:
-        """Whether this process accepts more people; becomes false before anybody has to wait."""
+        """Whether this process accepts more people; false already shortly before anybody has to wait."""
         most = self._settings().answers_under_way
         return not most or len(self._in_use) < READY_SHARE * most
 

@@ -104,7 +104,7 @@ def shares_words(question: str, passage_words: Sequence[str], language: str) -> 
 
 
 def rewrite(state: AnswerState) -> Standalone:
-    """Rewrite a follow-up into a question that needs no conversation."""
+    """Rewrite a follow-up into a question which needs no conversation, and return the question."""
     is_enabled = state.profile.answer.rewrite_follow_ups
     if not state.question.history or not is_enabled or state.cancel.is_set():
         return Standalone(state.question.text)
@@ -217,7 +217,7 @@ def is_question(line: str) -> bool:
 
 
 def fill_up(questions: Sequence[str], candidates: Sequence[str], *, original: str, count: int) -> tuple[str, ...]:
-    """Append `candidates` to the model's questions until there are `count`, without repeats and without `original`."""
+    """Return the model's questions with `candidates` appended up to `count`, without repeats and without `original`."""
     excluded = {original.strip().casefold(), *(question.casefold() for question in questions)}
     rest = [other for other in dict.fromkeys(candidates) if other.strip().casefold() not in excluded]
     return (*questions, *rest)[:count]

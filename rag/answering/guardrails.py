@@ -392,7 +392,7 @@ def _support(sentence: str, source: CitedSource, question_context: QuestionConte
 
 
 def first_of(sentences: list[str]) -> list[str]:
-    """Return the sentences to list below an answer: the first few, without repeats, each cut to a line."""
+    """Return the first few sentences, to list below an answer, without repeats and each cut to a line."""
     shortened = dict.fromkeys(s if len(s) <= 160 else f"{s[:159]}…" for s in sentences)
     return list(shortened)[:MOST_NAMED]
 
@@ -435,7 +435,7 @@ def says_not_found(text: str) -> bool:
 
 
 def _join(text: str) -> str:
-    """Move citations after a full stop to before the full stop."""
+    """Return the text with each citation which follows a full stop moved before the full stop."""
     return re.sub(r"([.!?。！？])\s*((?:\[\d+\]\s?)+)", r" \2\1", text)
 
 

@@ -120,11 +120,12 @@ class LiveAnswers:
         options: Options | None = None,
         is_again: bool = False,
     ) -> LiveAnswer:
-        """Store a question and start the answer.
+        """Store a question, start the answer, and return the answer in progress.
 
         Without `conversation_id`, create a conversation with the question for a title. Otherwise the conversation's
         messages replace the question's history. `options` override collection settings and the question's filters. If
         `is_again`, the reader repeats the last question, and the model does not get the earlier answer.
+
         Raises `QuestionEmpty`, `QuestionTooLong`, `NotFound` for someone else's conversation or collection,
         `InvalidInput` while the conversation has an unfinished answer, `TooManyRequests` while this person has the
         maximum number of answers in progress, `Saturated` while this process is full, and `DatabaseUnavailable`.
@@ -235,9 +236,9 @@ class LiveAnswers:
 
     @contextmanager
     def _place(self, identity: Identity) -> Iterator[Callable[[], None]]:
-        """Count an answer that is about to start among a person's concurrent answers. Raises `TooManyRequests`.
+        """Inside the `with` block, count an answer which is about to start among the person's concurrent answers.
 
-        The block gets a function to end the reservation early; call it with the lock held.
+        Yields a function to end this reservation early; call it with the lock held. Raises `TooManyRequests`.
         """
         settings, owner = self._answerer.settings, (identity.tenant_id, identity.account_id)
         # An API key stands for several people.
@@ -284,13 +285,17 @@ class LiveAnswers:
         )
 
     def find_here(self, identity: Identity, message_id: UUID) -> LiveAnswer | None:
-        """Find this person's answer in this process, running or finished within the last minute, without a query."""
+        """Find a person's answer among this process's answers, without querying the database.
+
+        Answers are found while being written, and for a minute afterwards. Returns `None` for a different person's
+        answer.
+        """
         with self._lock:
             live = self._answers.get(message_id)
         return live if live is not None and live.owner == (identity.tenant_id, identity.account_id) else None
 
     def active_here(self, identity: Identity, conversation_id: UUID) -> LiveAnswer | None:
-        """Return the answer this process is writing in a person's conversation, without a query."""
+        """Return the answer which this process is writing in a person's conversation, without querying the database."""
         owner = (identity.tenant_id, identity.account_id)
         with self._lock:
             answers = [a for a in self._answers.values() if a.conversation_id == conversation_id and a.owner == owner]
@@ -316,7 +321,7 @@ class LiveAnswers:
 
     @property
     def has_capacity(self) -> bool:
-        """Whether this process accepts more people; becomes false before anybody has to wait."""
+        """Whether this process accepts more people; false already shortly before anybody has to wait."""
         return self._slots.has_capacity
 
     @property
@@ -416,7 +421,9 @@ class LiveAnswers:
                 live.is_saved = False
 
     def _keep(self) -> None:
-        """Run in a thread: store the texts every second, stop unwanted answers, drop answers finished a minute ago."""
+        """Run in a thread: store the texts every second, stop answers which were stopped elsewhere or deleted, drop
+        answers finished over a minute ago.
+        """
         while not self._closing.wait(FLUSH_SECONDS):
             with self._lock:
                 answers = list(self._answers.values())
@@ -494,7 +501,9 @@ def clean_question(text: str, *, maximum_characters: int) -> str:
 
 
 def _stream_safe(text: str) -> str:
-    """Limit the combining marks per letter, because normalising takes time quadratic in their number."""
+    """Return the text with limited combining marks per letter, because normalising takes time quadratic in their
+    number.
+    """
     if text.isascii():
         return text
     characters, marks = [], 0
@@ -506,7 +515,7 @@ def _stream_safe(text: str) -> str:
 
 
 def _before(messages: list[Message], text: str) -> list[Message]:
-    """Return the messages without the last exchanges if their question is `text`."""
+    """Return the messages without the last exchanges in which the question is `text`."""
     while len(messages) > 1 and messages[-2].role == "user" and messages[-2].content == text:
         messages = messages[:-2]
     return messages

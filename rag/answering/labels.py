@@ -1,4 +1,4 @@
-"""Build distinct labels for options named by people, for readers and widgets."""
+"""Label things named by people, to tell equal names apart in a list or widget."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ SHORT_ID = 8
 
 
 class Labels(Mapping[Option, str], Generic[Option]):
-    """Labels by option. `of` also labels deleted options, which suits the `format_func` of Streamlit widgets."""
+    """A mapping from options to labels. The method `of` also labels deleted options, as Streamlit's `format_func`
+    needs.
+    """
 
     def __init__(self, labels: Mapping[Option, str], missing_label: str) -> None:
         self._labels = dict(labels)
@@ -41,9 +43,10 @@ def distinct_labels(
     *parts: Callable[[Thing], str],
     missing_label: str = "No longer there",
 ) -> Labels[Option]:
-    """Label each thing by the first of `parts`; equal labels get the next parts too, and finally the id.
+    """Return a label for each thing. A label begins with the first of `parts`.
 
-    `option` returns a thing's key. `missing_label` is the label for unknown keys.
+    Equal labels also get the next parts, and finally the id. `option` returns a thing's key. `missing_label` is the
+    label for unknown keys.
     """
     named = {option(thing): thing for thing in things}
     labels = {key: parts[0](thing) for key, thing in named.items()}

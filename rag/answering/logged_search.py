@@ -90,7 +90,7 @@ class Searches:
         return result
 
     def embed(self, question: Question, texts: Sequence[str], *, embedder: Embedder) -> Embeddings:
-        """Embed texts for a program; a paid call is logged by the first text.
+        """Embed texts for a program and return the vectors; a paid call is logged under the first text.
 
         Raises `ProviderError` if the provider fails, and `BudgetSpent` if paid calls are not allowed.
         """

@@ -47,7 +47,8 @@ class ModelTrials:
         self._chat_logs = chat_logs
 
     def attempt(self, identity: Identity, collection: Collection, task: Task) -> Trial:
-        """Send a small question to the model responsible for `task` in a collection. For administrators.
+        """Send a small question to the model responsible for `task` in a collection, and return the result. For
+        administrators.
 
         Raises `InvalidInput` if no provider is configured for the task, and the provider's error if the call fails.
         """
@@ -81,7 +82,7 @@ class ModelTrials:
         return Trial(model=model, provider=provider, ms=took, cost=bill.cost)
 
     def _call(self, collection: Collection, task: Task) -> tuple[str, str, Callable[[Bill], object]]:
-        """Return the provider and model to try, and a function which makes the call on a bill."""
+        """Return the provider and model to try, and a function which makes the call and charges a bill."""
         profile = profile_of(collection)
         if task == "embedding_model":
             embedder = self._providers.embedder_for(self._providers.default_embedder_id(profile))

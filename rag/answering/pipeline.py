@@ -227,7 +227,7 @@ def _warnings(state: AnswerState, cited: Sequence[Citation]) -> list[str]:
 
 
 def _with_rows(state: AnswerState, citations: tuple[Citation, ...]) -> tuple[Citation, ...]:
-    """Add row references to spreadsheet citations."""
+    """Return the citations; spreadsheet citations get references to the cited rows."""
     of_sheets = [citation.chunk_id for citation in citations if has_rows(citation.file_name)]
     pages = state.parts.chat_logs.sheet_pages(state.tenant_id, of_sheets) if of_sheets else {}
     marked = quoted(state.text, citations) if pages else {}

@@ -325,10 +325,10 @@ def _has_sibling(
     citations: Sequence[Citation],
     question_terms: frozenset[str],
 ) -> bool:
-    """Whether a quoted document must be shown with the name, because a document with a similar title was found.
+    """Whether to show the names of the quoted documents, because a document with a similar title was found too.
 
-    "Leave in Utrecht" is shown with the name because of "Leave in Leeds", even if only the first is quoted. False if
-    the question names the quoted document.
+    A quotation from "Leave in Utrecht" is shown with this name if "Leave in Leeds" was found. False if the question
+    names the quoted document.
     """
     titles = {citations[c.passage].document_id: c.title for c in everything}
     quoted = {citations[c.passage].document_id for c in chosen}
@@ -429,7 +429,7 @@ def _items_after(by_place: dict[tuple[int, int], CandidateSentence], passage: in
 
 
 def _steps_around(by_place: dict[tuple[int, int], CandidateSentence], passage: int, place: int) -> list[int]:
-    """Return the positions of all steps in the list around a step; [] if there are too many or they are too long."""
+    """Return the positions of all steps in the list around a step; [] if the steps are too many or too long."""
     steps = [place]
     if not by_place[passage, place].step:
         return []

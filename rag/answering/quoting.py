@@ -60,10 +60,10 @@ from rag.types import Citation, ContextResponse, DocumentChunk, Evidence, Messag
 
 
 def evidence_of(quotes: Quotes, context: ContextResponse) -> Evidence:
-    """Decide whether quotations answer the question: "answered", "perhaps" or "none".
+    """Return whether quotations answer the question: "answered", "perhaps" or "none".
 
-    The quotations' probability decides; if a reranker judged the passages, the search decides. Without the model of
-    meaning, quotations which lack the requested kind of fact, or the company or country in the question, give
+    The quotations' probability decides; if a reranker judged the passages, the search's verdict is used. Without the
+    meaning model, quotations which lack the requested kind of fact, or the company or country in the question, give
     "perhaps"; so does a passage in the question's language without its subject.
     """
     signals = signals_of(quotes, context)
@@ -209,7 +209,9 @@ def _opening(
 def _since(
     state: AnswerState, context: ContextResponse, quotes: Quotes, rule_question: str
 ) -> SinceReply | Literal["own words", "not said"]:
-    """Find the day since which the quoted rule holds, from the versions of its document; see `since_reply`."""
+    """Return a reply on the day since which the quoted rule holds, from the versions of its document; see
+    `since_reply`.
+    """
     database = state.parts.chat_logs.database
     return since_reply(
         database, state.question, context, quotes, rule_question=rule_question, language=state.answer_language
@@ -288,7 +290,7 @@ QUOTED = re.compile("“(.*?)”")
 
 
 class SinceReply(NamedTuple):
-    """The reply's text and the passages it cites by number."""
+    """The text of a reply about the day since which a rule holds, and the passages which the text cites by number."""
 
     text: str
     citations: tuple[Citation, ...]
@@ -325,10 +327,10 @@ def since_reply(
     rule_question: str,
     language: str,
 ) -> SinceReply | Literal["own words", "not said"]:
-    """Find the day since which the best quotation's rule holds.
+    """Return a reply on the day since which the best quotation's rule holds.
 
-    Returns "own words" if the quotations name the day, and "not said" if no version has the rule. `rule_question` is
-    the question without "since when", and `language` the reply's ISO 639-1 code.
+    Returns "own words" instead if the quotations name the day, and "not said" if no version has the rule.
+    `rule_question` is the question without "since when", and `language` the reply's ISO 639-1 code.
     """
     number, sentence = quotes.best
     citation = next(c for c in context.citations if c.number == number)
@@ -427,7 +429,9 @@ def _states_rule(text: str, sentence: str, figures: frozenset[str], likeness: fl
 
 
 def _write_since_reply(versions: Sequence[_Version], first: int, current: int, language: str) -> SinceReply:
-    """Quote the first version with the rule, the preceding version, and the current version if the rule differs."""
+    """Return a reply which quotes the first version with the rule, the version before, and the current version if the
+    rule differs.
+    """
     passages = NumberedPassages()
     published = versions[-1].document.id
 

@@ -46,7 +46,7 @@ def why_failed(error: ProviderError, provider: str) -> str:
 
 
 def notice_for(notice: str, *, is_for_operators: bool) -> str:
-    """Translate a stored English notice into the reader's language, worded for the reader's role."""
+    """Return a stored English notice in the reader's language, worded for operators or for everybody else."""
     if not is_for_operators:
         for pattern, meaning in FOR_EVERYBODY.items():
             notice = re.sub(pattern, meaning, notice)

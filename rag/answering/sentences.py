@@ -314,7 +314,9 @@ def _steps(lines: list[str]) -> dict[str, int]:
 
 
 def _without_heading(run: list[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Drop a numbered list's last line if this is the next section's heading: "4. Payroll pays it.", "5. Contacts"."""
+    """Return the numbered lines, without a last line which is the next section's heading: "4. Payroll pays it.", "5.
+    Contacts".
+    """
     is_heading = not ends(run[-1][1]) and all(ends(line) for _, line in run[:-1])
     return run[:-1] if is_heading else run
 

@@ -86,7 +86,7 @@ def _is_chat(text: str, language: str) -> bool:
 
 @working()
 def _replies(state: AnswerState) -> list[_Reply]:
-    """Search and quote for each question in the message; [] if the message has a single question."""
+    """Return a reply for each question in the message; [] if the message has a single question."""
     questions = _questions(state)
     if len(questions) < 2 or any(without_since(text, state.language) for text in questions):
         return []

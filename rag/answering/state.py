@@ -140,7 +140,7 @@ class AnswerState:
     # Money
 
     def hold_to_budget(self) -> None:
-        """Stop using paid models, with a notice, if the asker's budget is spent."""
+        """If the asker's budget is spent, use no paid models from now on, and add a notice."""
         if not self.profile.spends:
             return
         if self.parts.has_budget(self.question.identity):
@@ -208,12 +208,14 @@ class AnswerState:
 
     @property
     def elapsed_ms(self) -> int:
-        """Milliseconds until the text was complete, or until now."""
+        """Return the milliseconds from the question until the text was complete, or until now."""
         return self.text_ms if self.text_ms is not None else round(ms_since(self.started))
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """Sentences for the reader: why the answer failed or ended early, skipped steps, documents not valid today."""
+        """Return sentences for the reader: why the answer failed or ended early, skipped steps, documents not valid
+        today.
+        """
         is_narrowed = bool(self.question.document_ids) or not self.question.filters.is_empty
         chosen = ONLY_CHOSEN if is_narrowed and self.outcome is Outcome.NO_CONTEXT else ""
         return tuple(filter(None, (self.reason, chosen, *self.asides, *self.warnings)))
@@ -263,7 +265,7 @@ class AnswerState:
         self.is_withdrawn = self._starts_over = True
 
     def start_again(self, text: str) -> None:
-        """Withdraw everything shown after `text`; the next text is shown after `text`."""
+        """Withdraw the text shown after `text`, which stays; the next text follows `text`."""
         self.text, self._kept = "", text
         self._starts_over = True
 

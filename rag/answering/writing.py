@@ -199,21 +199,22 @@ def stream(
 
 
 def _watch(state: AnswerState, context: ContextResponse, filtered: CitationFilter) -> AnswerWatch:
-    """Build the check which reads the text while it is written."""
+    """Return the check to which the text is passed while it is written."""
     likely = (state.question.collection.language,)
     sources = sources_of(context.citations, context.context_text, likely)
     return AnswerWatch(sources, filtered.text_numbers, state.question.text, partial(_written_language, state))
 
 
 def _finder(state: AnswerState, context: ContextResponse, filtered: CitationFilter) -> SourceFinder:
-    """Build the search for sources of uncited sentences."""
+    """Return the object which finds sources for uncited sentences while the text is written."""
     sources = sources_of(context.citations, context.context_text, (state.question.collection.language,))
     return SourceFinder(sources, filtered.text_numbers, state.question.text, partial(_written_language, state))
 
 
 def _grave(state: AnswerState, trouble: Trouble | None) -> Trouble | None:
-    """Return `trouble` if this trouble requires withdrawing the text, else `None`. Repetition always withdraws the
-    text.
+    """Return `trouble` if this trouble requires withdrawing the text, else `None`.
+
+    Repetition always does; unsupported claims only if the profile's `withdraw_unsupported` is set.
     """
     return trouble if trouble == "repeats" or state.profile.answer.withdraw_unsupported else None
 
@@ -228,7 +229,7 @@ def _trouble_at_end(watch: AnswerWatch, finder: SourceFinder | None, received: s
 
 
 def _written_language(state: AnswerState, text: str) -> str:
-    """Detect the text's language; in doubt, the requested language."""
+    """Detect the text's language, and return the code; in doubt, the requested language."""
     return detect_language(text[:400], [state.answer_language])
 
 

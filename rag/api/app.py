@@ -74,7 +74,7 @@ async def openapi_file(request: Request) -> Response:
     responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}}},
 )
 async def docs() -> Response:
-    """Show the API's documentation, with a form to try each call."""
+    """Return the HTML page with the API's documentation, and a form to try each call."""
     page = get_swagger_ui_html(
         openapi_url="/api/openapi.json",
         title=f"{TITLE}: API",
@@ -91,7 +91,7 @@ async def docs() -> Response:
 
 @router.get("/api/docs/{name}", dependencies=[needs(ANYBODY)], summary="A file of the page", include_in_schema=False)
 async def docs_asset(name: str) -> Response:
-    """Return a script or style for the documentation page."""
+    """Return a script or style sheet for the documentation page."""
     if name not in ASSET_NAMES:
         raise NotFound
     return FileResponse(ASSETS / name, headers={"Cache-Control": "private, max-age=86400"})

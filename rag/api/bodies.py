@@ -59,7 +59,7 @@ class ReadRequest(Request):
 
 
 async def read_json(request: Request, model: Any, *, maximum_bytes: int) -> BaseModel:
-    """Read the body as JSON and validate it against a model.
+    """Return the body's JSON, validated against a model.
 
     Raises `MediaTypeUnsupported`, `BodyTooLarge`, `BodyUnreadable` or `RequestInvalid`.
     """
@@ -89,7 +89,7 @@ async def read_json(request: Request, model: Any, *, maximum_bytes: int) -> Base
 
 
 async def read_form(request: Request, *, maximum_bytes: int) -> FormData:
-    """Read the body as a form, with large files on disk. Raises the errors raised by `read_json`."""
+    """Return the body's form; large files are on disk. Raises the errors raised by `read_json`."""
     if _media_type(request) != FORM_TYPE:
         raise MediaTypeUnsupported("Send this as a form with a file (multipart/form-data).")
     limit = maximum_bytes + FORM_OVERHEAD_BYTES

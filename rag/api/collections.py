@@ -1,6 +1,6 @@
-"""Routes for collections: list, create, configure and delete them, upload a file, and sync with a source (000).
+"""Routes for collections: list, create, configure and delete them, upload a file, and sync with a source.
 
-Sync and webhook only queue the work, and respond immediately.
+Sync and webhook, required by source 000 in docs/sources.md, only queue the work, and respond immediately.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ DEFAULT_BOARD = "Id or name. Default: the oldest notice board, the sample after 
 
 
 class CollectionShape(ApiModel):
-    """A collection: documents with the same profile and embedding model."""
+    """A collection: documents which share a profile and an embedding model."""
 
     id: UUID
     name: str
@@ -105,7 +105,7 @@ class SettingChanges(ApiBody):
 
 
 class Deleting(ApiModel):
-    """Whether to delete a collection permanently instead of moving it to the bin."""
+    """How to delete a collection: into the bin or, with `forGood`, permanently."""
 
     for_good: bool = Field(False, description="At once, also out of the bin. It cannot be brought back.")
     name: str = Field("", max_length=200, description="The name of the collection. `forGood` needs it.")
@@ -119,7 +119,7 @@ class Restored(ApiModel):
 
 
 class UploadForm(ApiBody):
-    """A file, and how to read it."""
+    """A file to upload, and how to read it."""
 
     file: FileField
     password: str = Field(default="", max_length=1000, description="Opens a protected PDF; used once, never stored.")
@@ -139,7 +139,7 @@ class UploadForm(ApiBody):
 
 
 class SyncRunShape(ApiModel):
-    """A sync between a collection and its source."""
+    """A collection's sync with a source: status, counts and cost."""
 
     id: UUID
     kind: str = Field(description="The kind of source: posts, samples, …")
@@ -169,7 +169,7 @@ class SourceShape(ApiModel):
 
 
 class SyncAnswer(ApiModel):
-    """A collection's syncs, latest first, and its sources."""
+    """A collection's syncs, latest first, and the sources from which it is synced."""
 
     collection: str
     runs: list[SyncRunShape]
@@ -177,7 +177,7 @@ class SyncAnswer(ApiModel):
 
 
 class ScheduleBody(ApiBody):
-    """How often to sync automatically."""
+    """The interval at which to sync a collection with a source or all sources."""
 
     collection: str | None = Field(default=None, max_length=200, description=DEFAULT_BOARD)
     kind: str | None = Field(
@@ -195,13 +195,13 @@ class SyncBody(ApiBody):
 
 
 class Which(ApiBody):
-    """The collection to show."""
+    """The collection for which to list the syncs."""
 
     collection: str | None = Field(default=None, max_length=200, description=DEFAULT_BOARD)
 
 
 class WebhookBody(BaseModel):
-    """An event from Supabase's database webhooks."""
+    """A change event from Supabase's database webhooks."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -366,7 +366,7 @@ def sync_runs(caller: Caller, query: Annotated[Which, Query()]) -> SyncAnswer:
     responses=problems(404),
 )
 def set_schedule(caller: Caller, body: ScheduleBody) -> SyncAnswer:
-    """Sync a collection with its sources at this interval in minutes; null stops the schedule."""
+    """Sync a collection with its sources at an interval in minutes; null stops the schedule. Returns sources and syncs."""
     parts = services()
     collection = _to_sync(parts, caller, body.collection)
     parts.syncs.set_schedule(caller, collection, body.every_minutes, kind=body.kind)
@@ -411,7 +411,9 @@ def _collection(collection: Collection, contents: CollectionContents | None) -> 
 
 
 def _to_sync(parts: Services, identity: Identity, id_or_name: str | None) -> Collection:
-    """Return the collection with this id or name; by default the notice board to sync. Raises `NotFound`."""
+    """Return the collection with this id or name; by default the notice board which is synced by default. Raises
+    `NotFound`.
+    """
     return (None if id_or_name else parts.syncs.default_collection(identity)) or choose_collection(
         parts, identity, id_or_name
     )
@@ -423,7 +425,7 @@ def _sync_answer(parts: Services, collection: Collection, runs: list[SyncRun]) -
 
 
 def webhook_secret(settings: Settings) -> str:
-    """Return the secret for webhooks: RAG_WEBHOOK_SECRET, else Supabase's service key (source 000)."""
+    """Return the secret which webhooks must send: RAG_WEBHOOK_SECRET, else Supabase's service key."""
     return settings.webhook_secret or str(getattr(settings, "supabase_service_role_key", ""))
 
 

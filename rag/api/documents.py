@@ -53,7 +53,7 @@ UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "What you hav
 
 
 class DocumentShape(ApiModel):
-    """A document and its state."""
+    """A document: its file, processing state, counts, costs and metadata."""
 
     id: UUID
     collection_id: UUID
@@ -93,21 +93,21 @@ class Documents(ApiModel):
 
 
 class Paging(ApiModel):
-    """The part of a list to return."""
+    """The part of a list to return: at most `limit` items, after the first `offset` items."""
 
     limit: int = Field(default=50, ge=1, le=MOST_LISTED)
     offset: int = Field(default=0, ge=0, le=1_000_000_000)
 
 
 class DocumentFilter(Paging):
-    """Filters for the list, newest first."""
+    """Filters for a list of documents, and which part to return."""
 
     collection_id: UUID | None = None
     status: DocumentStatus | None = None
 
 
 class ChunkShape(ApiModel):
-    """A chunk of a document."""
+    """A document's chunk: text, pages, section and metadata."""
 
     id: UUID
     chunk_index: int
@@ -128,7 +128,7 @@ class Chunks(ApiModel):
 
 
 class PageShape(ApiModel):
-    """The text of a page."""
+    """A document's page: the text, and how the text was read."""
 
     number: int
     label: str
@@ -140,7 +140,7 @@ class PageShape(ApiModel):
 
 
 class CorrectionShape(ApiModel):
-    """A correction in a page's history."""
+    """An entry in a page's correction history: the person, and the text before and after."""
 
     id: UUID
     page: int
@@ -152,7 +152,7 @@ class CorrectionShape(ApiModel):
 
 
 class PageText(ApiModel):
-    """A page's text with its corrections."""
+    """A page's text, the text as read from the file, and the corrections made by people."""
 
     page: int
     text: str
@@ -163,7 +163,7 @@ class PageText(ApiModel):
 
 
 class NewPageText(ApiBody):
-    """A new text for a page."""
+    """A corrected text for a page, to save or, with `dryRun`, only to estimate."""
 
     text: str = Field(description="Cells of a table are separated by ` | `, rows by lines.")
     fingerprint: str = Field(max_length=64, description="Of the text that was corrected, as the route with GET has it.")
@@ -171,7 +171,7 @@ class NewPageText(ApiBody):
 
 
 class CorrectionMade(ApiModel):
-    """The cost of a correction, and the new version, which is searchable when the status is completed."""
+    """A correction's cost, and the document's new version, which is searchable when the status is completed."""
 
     passages: int = Field(description="How many are embedded again.")
     estimate: dict[str, Any] = Field(description="In US dollars.")
@@ -186,13 +186,13 @@ class Pages(ApiModel):
 
 
 class Download(ApiModel):
-    """Whether the file is saved instead of shown."""
+    """Whether the browser saves the file or shows the file."""
 
     download: str = Field(default="", max_length=20, description="Anything, such as 1: to be saved, never shown.")
 
 
 class Picture(ApiModel):
-    """Which texts to mark in a page's picture."""
+    """The text to mark in a page's picture: a chunk and, more strongly, a sentence within the chunk."""
 
     highlight: UUID | None = Field(default=None, description="The id of a chunk to mark on the page.")
     sentence_start: int = Field(default=0, ge=0, le=1_000_000, description="Where in its text a sentence begins ...")
@@ -433,7 +433,7 @@ def page_image(
     page: Annotated[int, Path(ge=0, le=HIGHEST_PAGE)],
     query: Annotated[Picture, Query()],
 ) -> Response:
-    """Draw a document's page as PNG, with a chunk marked, and a sentence within more strongly."""
+    """Return a page as a PNG picture, with a chunk marked, and a sentence within the chunk marked more strongly."""
     document = library.get(caller, document_id)
     highlight = sentence = ""
     if query.highlight:
@@ -456,7 +456,7 @@ def _part(
     read: Callable[..., Sequence[Any]],
     count: Callable[..., int],
 ) -> dict[str, Any]:
-    """Return some pages or chunks, by `part`, with the total number. Raises `NotFound`."""
+    """Return the requested pages or chunks of a document, and their total number. Raises `NotFound`."""
     library.get(caller, document_id)
     return {
         "items": read(caller, document_id, limit=part.limit, offset=part.offset),

@@ -1,4 +1,5 @@
-"""Stream an answer as server-sent events in the notice board's format (000), without a thread per stream.
+"""Stream an answer as server-sent events, in the format from source 000 in docs/sources.md, without a thread per
+stream.
 
 Each event is a `data:` line with JSON. Comments are sent during long silences, so proxies keep the connection open.
 When the reader disconnects, the answer is stopped.
@@ -66,7 +67,7 @@ SourceBuilder = Callable[[ContextResponse, Sequence[Citation]], list[Any]]
 
 
 class Changes:
-    """Wake a coroutine when the thread writing an answer changes something."""
+    """Lets a coroutine wait for changes made by the thread which writes an answer."""
 
     def __init__(self, live: LiveAnswer) -> None:
         self._live = live
@@ -107,7 +108,8 @@ class AnswerStream(StreamingResponse):
 async def answer_events(
     live: LiveAnswer, build_sources: SourceBuilder, *, heartbeat_seconds: float = HEARTBEAT_SECONDS
 ) -> AsyncIterator[str]:
-    """Yield `searching`, `context`, `generating`, `chunk` …, then `done` or `error`; and comments during silences.
+    """Yield an answer's events: `searching`, `context`, `generating`, `chunk` …, then `done` or `error`; comments
+    during silences.
 
     `restart` withdraws all chunks sent before it. `followUps` comes before the end, if follow-up questions were
     requested.
@@ -184,7 +186,7 @@ def remarks(live: LiveAnswer) -> list[str]:
 
 
 def event(kind: str, data: Any = None, **more: Any) -> str:
-    """Format an event: type, data in the source's format, and additional fields."""
+    """Format a server-sent event with a type, data, and additional fields."""
     content: dict[str, Any] = {"type": kind, **more}
     if data is not None:
         content["data"] = data

@@ -55,7 +55,7 @@ TEMPLATES.globals["_"] = to_markup
 
 
 def page_of(template: str, /, *, title: str, foot: str = "", mark: str = "", **values: str) -> str:
-    """Render a template inside our page frame, with the company's logo if there is any.
+    """Return a page's HTML: a template inside our page frame, with the company's logo if there is any.
 
     `mark` is the logo as a `data:` address. Values are escaped unless they are `Markup`.
     """
@@ -71,7 +71,7 @@ def page_of(template: str, /, *, title: str, foot: str = "", mark: str = "", **v
 
 
 def filled(template: str, /, **values: str) -> Markup:
-    """Render a template."""
+    """Return a template's HTML with the values filled in."""
     return Markup(TEMPLATES.get_template(f"{template}.html").render(values))  # noqa: S704 - it escapes by itself
 
 
@@ -98,7 +98,7 @@ class FormPages:
     async def with_password(
         self, work: Callable[..., Result], *arguments: Any, is_known: bool = False, source: str = ""
     ) -> Result:
-        """Run a password check or change in the password queue.
+        """Run `work`, a password check or change, in the password queue, and return the result.
 
         Raises `TooManyAttempts` if too many are waiting.
         """
@@ -108,7 +108,7 @@ class FormPages:
         return await self._queue.run(work, *arguments, is_known=is_known, source=source)
 
     def browser_of(self, request: Request) -> Browser:
-        """Return the browser's identification: two cookies and the network address."""
+        """Return the browser's identification for sign-in limits: two cookies and the network address."""
         return Browser(
             known_token=self.cookie(request, KNOWN_COOKIE),
             mark=self.cookie(request, CSRF_COOKIE),
@@ -169,7 +169,7 @@ class FormPages:
         status: int = 200,
         **values: str,
     ) -> Response:
-        """Respond with a page including a form with a CSRF token; for `values`, see `page_of`."""
+        """Return a response with a page which contains a form with a CSRF token; for `values`, see `page_of`."""
         token = self.cookie(request, CSRF_COOKIE)
         is_new = not TOKEN.fullmatch(token)
         token = secrets.token_urlsafe(32) if is_new else token
@@ -230,5 +230,5 @@ async def read_form(request: Request) -> dict[str, str]:
 
 
 def redirect(target: str) -> RedirectResponse:
-    """Redirect with 303, which makes the browser use GET, and without caching."""
+    """Return a redirect with status 303, after which the browser uses GET, and without caching."""
     return RedirectResponse(target, 303, {"Cache-Control": "no-store"})

@@ -39,9 +39,10 @@ class Health:
 
 
 def check_rag_health(parts: Services | None = None, *, probe: bool = False) -> Health:
-    """Check the database, the providers and the documents, without paid calls. Never raises `RagError`.
+    """Check the database, the providers and the documents, without paid calls, and return the results. Never raises
+    `RagError`.
 
-    With `probe`, each provider is also called for free, which takes up to five seconds.
+    With `probe`, each provider also gets a free call, which takes up to five seconds.
     """
     try:
         parts = parts or services()
@@ -61,7 +62,7 @@ def model_checks(parts: Services) -> tuple[Check, ...]:
 
 
 def probe_checks(parts: Services) -> list[Check]:
-    """Call each provider for free, in parallel, which takes up to five seconds."""
+    """Make a free call to each provider, in parallel, and return the results. Takes up to five seconds."""
     return [
         Check(
             name=_("{provider} answers", provider=provider_name(probe.provider)),
@@ -127,7 +128,9 @@ def _database(parts: Services) -> Check:
 
 
 def _database_role(parts: Services) -> Check:
-    """Check whether the application's database role has more rights than `rag_app`, in case of SQL injection."""
+    """Check whether the application's database role has more rights than `rag_app`, which would make SQL injection
+    worse.
+    """
     with parts.database.transaction(parts.settings.tenant) as connection:
         row = connection.execute(
             "SELECT session_user, (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = session_user) "
@@ -161,7 +164,7 @@ def _database_role(parts: Services) -> Check:
 
 
 def _locks(parts: Services) -> list[Check]:
-    """Check whether Postgres allows enough locks for parallel searches; [] if the locks are enough."""
+    """Return a warning if Postgres allows too few locks for parallel searches, else []."""
     with parts.database.transaction(parts.settings.tenant) as connection:
         row = connection.execute("SELECT current_setting('max_locks_per_transaction')::integer").fetchone()
     assert row is not None  # noqa: S101
@@ -178,8 +181,9 @@ def _locks(parts: Services) -> list[Check]:
 
 
 def _addresses(parts: Services) -> list[Check]:
-    """Warn if several tenants share Supabase and some have no e-mail domains, because Supabase has one user per
-    address.
+    """Return a warning if several tenants share Supabase and some have no e-mail domains, else [].
+
+    Supabase has a single user per address.
     """
     if parts.settings.sign_in != "supabase":
         return []
@@ -226,7 +230,7 @@ def _originals(parts: Services) -> Check:
 
 
 def _file_reading(parts: Services) -> Check:
-    """Check the confinement of processes reading files."""
+    """Check how the processes which read files are confined."""
     means = parts.documents.confinement
     if means is None:
         sentence = _("Each file is read in isolation; no file has been read yet.")
@@ -354,7 +358,7 @@ def _reranker(parts: Services) -> Check:
 
 
 def _collections(parts: Services) -> list[Check]:
-    """Find collections whose profile needs a provider which has no key, and name the substitute used."""
+    """Return warnings about collections whose profile needs a provider without a key, naming the substitute used."""
     checks = []
     for collection in parts.documents.collections(parts.settings.tenant):
         try:

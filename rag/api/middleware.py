@@ -110,7 +110,7 @@ LANGUAGE_COOKIES = ("__Host-hr_language", "hr_language")
 
 
 class Languages:
-    """Set the language for each request: the language chosen in this browser, else a language it accepts."""
+    """Set each request's language: the one chosen in this browser, else the first accepted language we support."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -27,7 +27,7 @@ class PlannedPrice(ApiModel):
 
 
 class PriceShape(ApiModel):
-    """The price for a model's unit, in US dollars."""
+    """The list price and your price for a model's unit, in US dollars."""
 
     provider: str = Field(description="Empty for a model that only your own prices name.")
     model: str
@@ -47,7 +47,7 @@ class Prices(ApiModel):
 
 
 class PriceBody(ApiBody):
-    """Your price for a model's unit."""
+    """A price you set for a model's unit, from a day on."""
 
     model: str = Field(
         min_length=1, max_length=200, description="The name that the provider gives the model, such as gpt-4o."

@@ -1,4 +1,4 @@
-"""Routes for `/api/rag/chat` and `/api/rag/search`, in the notice board's format (000).
+"""Routes for `/api/rag/chat` and `/api/rag/search`, in the format from source 000 in docs/sources.md.
 
 They work with any collection. Options default to the collection's settings; in the profile `notices`, these are the
 defaults in the source's table.
@@ -151,7 +151,7 @@ class SearchOptions(ApiBody):
 
 
 class ChatOptions(SearchOptions):
-    """Options for searching and answering."""
+    """Options for searching and answering, which replace the collection's settings for this call."""
 
     stream: bool | None = Field(default=None, description="Send the answer as server-sent events. Default false.")
     follow_ups: int | None = Field(
@@ -187,7 +187,7 @@ Query = Annotated[str, Field(min_length=1, max_length=4000, description="The que
 
 
 class SearchBody(ApiBody):
-    """A search."""
+    """A search request: the question, options, and the collection to search."""
 
     query: Query
     options: SearchOptions = Field(default_factory=SearchOptions)
@@ -199,7 +199,7 @@ class SearchBody(ApiBody):
 
 
 class ChatBody(ApiBody):
-    """A question."""
+    """A question to answer, with options, the collection to ask, and the conversation to continue."""
 
     query: Query
     options: ChatOptions = Field(default_factory=ChatOptions)
@@ -224,7 +224,7 @@ class SearchAnswer(ApiModel):
 
 
 class ChatAnswer(ApiModel):
-    """An answer with its sources."""
+    """An answer with sources and outcome."""
 
     query: str
     answer: str
@@ -392,7 +392,7 @@ def _ask(parts: Services, caller: Identity, body: ChatBody, languages: list[str]
 
 
 async def until_done(live: LiveAnswer, request: Request) -> None:
-    """Wait until the answer is complete; stop it if the caller disconnects."""
+    """Wait until the answer is complete; stop the answer if the caller disconnects."""
     changes = Changes(live)
     try:
         with live.heard_by(changes.note):

@@ -1,4 +1,4 @@
-"""Routes for reference documents, the eight routes in source 002, and for opinions.
+"""Routes for reference documents, the eight routes required by source 002 in docs/sources.md, and for legal opinions.
 
 A document is sent as a PDF, or step by step as text, tags and vectors. Field names and errors follow source 002: 400
 for a file which cannot be read or recognised, 500 if a model failed, both with `success: false`.
@@ -33,7 +33,7 @@ from rag.types import Collection, Identity, SearchResult
 
 
 class ReferenceRoute(ApiRoute):
-    """A route with errors in source 002's format."""
+    """A route for reference documents, with errors in the format from source 002 in docs/sources.md."""
 
     refusals = reference_problems
 
@@ -69,14 +69,14 @@ CollectionId = Annotated[UUID | None, Field(description="A collection with the p
 
 
 class Listing(ApiModel):
-    """The part of the list to return."""
+    """The part of a list to return: at most `limit` items, after the first `offset` items."""
 
     limit: int = Field(PAGE_SIZE, ge=1, le=100)
     offset: int = Field(0, ge=0, le=1_000_000)
 
 
 class Registration(ApiBody):
-    """A document to register without text."""
+    """A reference document to register without text."""
 
     title: Title
     source_description: Description = None
@@ -87,7 +87,7 @@ class Registration(ApiBody):
 
 
 class Ingestion(ApiBody):
-    """A PDF and its description."""
+    """A PDF to ingest as a reference document, with title and description."""
 
     document: FileField | None = Field(None, description="The PDF.")
     title: Title | None = None
@@ -100,7 +100,7 @@ class Ingestion(ApiBody):
 
 
 class Text(ApiBody):
-    """A document's text, whole or by page. Without either, the stored pages are chunked again."""
+    """A reference document's text, whole or by page. Without either, the stored pages are chunked again."""
 
     full_text: str | None = None
     page_texts: dict[str, str] | None = Field(None, description='Text by page number: {"1": "…", "2": "…"}.')
@@ -123,7 +123,7 @@ class Text(ApiBody):
 
 
 class Made(ApiModel):
-    """A document after a step."""
+    """A reference document after a processing step: the numbers of chunks, vectors and tagged chunks."""
 
     success: Literal[True] = True
     id: UUID
@@ -135,7 +135,7 @@ class Made(ApiModel):
 
     @classmethod
     def of(cls, document: ReferenceDocument) -> Made:
-        """Convert a document to the response after a step."""
+        """Convert a document to the response after a processing step."""
         return cls(
             id=document.id,
             title=document.title,
@@ -147,7 +147,7 @@ class Made(ApiModel):
 
 
 class Described(ApiModel):
-    """A reference document, with source 002's column names, and counts of its chunks."""
+    """A reference document: description, status, and chunk counts."""
 
     id: UUID
     collection_id: UUID
@@ -192,7 +192,7 @@ class One(ApiModel):
 
 
 class Registered(One):
-    """A new document. Its id is repeated at the top level, for the next steps."""
+    """The new reference document. Its id is repeated at the top level, for the next steps."""
 
     id: UUID
 
@@ -211,14 +211,14 @@ class Deleted(ApiModel):
 
 
 class Analysis(ApiBody):
-    """The facts of the case."""
+    """The facts of a case: a summary and the issues."""
 
     summary: str = Field("", max_length=LONGEST_SUMMARY)
     issues: list[Annotated[str, Field(max_length=2000)]] = Field(default_factory=list, max_length=MOST_ISSUES)
 
 
 class Wanted(ApiBody):
-    """The kind of opinion and the case."""
+    """A search for references: the kind of opinion, the case, and which chunks may be found."""
 
     opinion_type: str = Field(min_length=1, max_length=100, examples=["양형의견서"])
     analysis: Analysis = Field(default_factory=lambda: Analysis(summary=""))
@@ -232,7 +232,7 @@ class Wanted(ApiBody):
 
 
 class Reference(ApiModel):
-    """A chunk in the reference block."""
+    """A chunk from a reference document, found for a case."""
 
     id: UUID
     document_id: UUID
@@ -258,7 +258,7 @@ class Reference(ApiModel):
 
 
 class Block(ApiModel):
-    """The reference block, with its query and chunks."""
+    """The references found for a case: the search query, the chunks, and a text block for a prompt."""
 
     success: bool = True
     query: str
@@ -268,7 +268,7 @@ class Block(ApiModel):
 
 
 class Case(Wanted):
-    """The kind of opinion, the facts of the case, and the request."""
+    """A legal opinion to draft: the kind, the case's facts, instructions, and style examples."""
 
     data_block: str = Field("", max_length=200_000, description="The facts of the case; the analysis if not given.")
     user_prompt: str = Field("", max_length=LONGEST_SUMMARY, description="What is wanted of the draft.")
@@ -286,7 +286,7 @@ class Case(Wanted):
 
 
 class OpinionShape(ApiModel):
-    """A draft."""
+    """A legal opinion's draft, with citations, state and cost."""
 
     id: UUID
     opinion_type: str
@@ -315,7 +315,7 @@ class OpinionShape(ApiModel):
 
 
 class Drafted(Block):
-    """A draft, with the reference block it is based on."""
+    """A legal opinion's draft, with the references for the case."""
 
     opinion: OpinionShape
 
@@ -326,7 +326,7 @@ class OpinionList(ApiModel):
 
 
 class Revision(ApiBody):
-    """Changes to a reference document's details. Missing fields stay unchanged."""
+    """Changes to a reference document's title and description. Missing fields stay unchanged."""
 
     title: Title | None = None
     source_description: Description = None
@@ -338,7 +338,7 @@ ChunkIndex = Annotated[int, Path(ge=0, le=10_000_000, description="Its place in 
 
 
 class Tags(ApiBody):
-    """Tags by their names."""
+    """A chunk's tags to set, by name. Other tags stay unchanged; null removes a tag."""
 
     tags: dict[Annotated[str, Field(max_length=100)], TagText | list[TagText] | None] = Field(
         max_length=20, examples=[{"topic": "판례", "crime_type": "사기"}]
@@ -499,7 +499,7 @@ def delete_reference_document(caller: Caller, id: UUID) -> Deleted:
     responses=reference_problems(404),
 )
 def opinion_reference_block(caller: Caller, body: Wanted) -> Block:
-    """Build a query from the kind of opinion and the case; return the most similar chunks in a block for a prompt."""
+    """Build a query from the kind of opinion and the case, and return the most similar chunks in a block for a prompt."""
     collection, references = _find_references(caller, body)
     return Block(
         query=references.query,
@@ -517,7 +517,9 @@ def opinion_reference_block(caller: Caller, body: Wanted) -> Block:
     max_body_size=TEXT_BYTES,
 )
 def generate_opinion(caller: Caller, body: Case) -> Drafted:
-    """Find references for a case, have a model write a draft, and store it. The response comes when it is complete."""
+    """Find references for a case, have a model draft the opinion, and store the draft. The response comes when it is
+    complete.
+    """
     parts = services()
     collection, references = _find_references(caller, body)
     chosen_ids = body.reference_ids
@@ -547,7 +549,7 @@ def generate_opinion(caller: Caller, body: Case) -> Drafted:
 
 @opinions.get("/api/opinion", summary="List your drafts", dependencies=[needs("chat")])
 def list_opinions(caller: Caller, part: Annotated[Listing, Query()]) -> OpinionList:
-    """List this account's or key's drafts, newest first."""
+    """List the drafts made with this account or key, newest first."""
     drafts, total = services().opinions.list(caller, limit=part.limit, offset=part.offset)
     return OpinionList(opinions=[OpinionShape.of(item) for item in drafts], total=total)
 
@@ -581,9 +583,7 @@ def _find_references(caller: Identity, body: Wanted) -> tuple[Collection, FoundR
 
 
 def _collection(identity: Identity, collection_id: UUID | None) -> Collection:
-    """Return the collection with this id; by default the collection with the profile for references, created if
-    missing.
-    """
+    """Return the collection with this id; by default the collection for reference documents, created if missing."""
     library = services().documents
     if collection_id is not None:
         collection = library.collection(identity, collection_id)

@@ -88,19 +88,24 @@ ApiKey = Annotated[KeyUse | None, Depends(key_of)]
 
 
 def needs(scope: str) -> params.Security:
-    """Declare which scope a caller of a route needs: an API key's scope, `ANYBODY` or `PUBLIC`. `ApiRoute` checks the
-    scope.
+    """Return a route's dependency which declares the scope a caller needs: an API key's scope, `ANYBODY` or `PUBLIC`.
+
+    `ApiRoute` checks the scope.
     """
     declared: params.Security = Security(_declare_scope, scopes=[scope])
     return declared
 
 
 async def _declare_scope() -> None:
-    """Do nothing: `ApiRoute` has already checked the scope."""
+    """Do nothing: this dependency only declares the scope, which `ApiRoute` has already checked."""
 
 
 def check_scope(scope: str, identity: Identity | None, key: KeyUse | None) -> None:
-    """Raise `SignedOut` without a caller, `ScopeMissing` for a key, or `NotAllowed` for a person without the scope."""
+    """Check whether a caller has a scope.
+
+    Raises `SignedOut` without a caller, `ScopeMissing` for a key without the scope, and `NotAllowed` for a person
+    without the scope.
+    """
     if scope == PUBLIC:
         return
     if not isinstance(identity, Identity):

@@ -1,4 +1,4 @@
-"""Convert hits to `RAGSearchResult`, the format in the notice board's document (000).
+"""Convert hits to `RAGSearchResult`, the format required by source 000 in docs/sources.md.
 
 `metadata` has the fields which the source stores with each vector. Documents other than posts have the fields which
 apply to them, and further fields for their origin.
@@ -32,7 +32,7 @@ EXCERPT_CHARACTERS = 200
 
 
 class RAGSearchResult(ApiModel):
-    """A chunk which was found."""
+    """A chunk found by a search or cited by an answer, with the document's or post's details."""
 
     model_config = ConfigDict(title="RAGSearchResult")
 

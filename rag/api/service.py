@@ -39,7 +39,7 @@ SLOW = "The database has not answered for more than a second."
 
 
 class CheckShape(ApiModel):
-    """A check and its result."""
+    """A check's result: a part of the installation, with state and explanation."""
 
     name: str
     state: Literal["ok", "missing", "warning", "failed"]
@@ -72,7 +72,7 @@ class ReadyShape(ApiModel):
 
 
 class Me(BaseModel):
-    """The caller."""
+    """The signed-in person or the API key which sent the request."""
 
     account_id: UUID
     tenant_id: str
@@ -188,7 +188,7 @@ def _is_local(request: Request) -> bool:
 
 
 def _look(parts: Services) -> None:
-    """Set the gauges to their current values before metrics are returned."""
+    """Set the metrics' gauges to their current values, before the metrics are returned."""
     database = parts.database
     size, free, waiting = database.pool_use()
     metrics.database_connections.labels("used").set(size - free)

@@ -158,7 +158,7 @@ class SignInPages:
         return answer
 
     def sign_in_trouble(self, request: Request, exc: RagError, target: str) -> Response:
-        """Show the sign-in page with an error from a provider."""
+        """Return the sign-in page with an error from a provider."""
         return self._sign_in_page(request, next=target, error=exc.message, status=exc.status)
 
     # Inside
@@ -242,9 +242,8 @@ class SingleSignOn:
         return answer
 
     async def sign_out(self, request: Request) -> Response:
-        """Sign out the person named in a provider's logout token (back-channel logout).
-
-        Responds 200, or 400 if it is invalid.
+        """End the sessions named in a provider's logout token (back-channel logout). Responds 200, or 400 for an
+        invalid token.
         """
         form = await read_form(request)
         try:

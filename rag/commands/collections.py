@@ -185,7 +185,7 @@ def collection(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def _delete(parts: Services, identity: Identity, arguments: argparse.Namespace) -> int:
-    """Move a collection to the bin, or delete it permanently, also from the bin."""
+    """Move a collection to the bin, or delete it permanently, also from the bin. Returns the exit status."""
     from rag.library.bin import BIN_DAYS
 
     library, name_or_id = parts.documents, arguments.collection
@@ -201,7 +201,9 @@ def _delete(parts: Services, identity: Identity, arguments: argparse.Namespace) 
 
 
 def _choose_binned(parts: Services, identity: Identity, name_or_id: str) -> BinnedCollection:
-    """Return the collection with this name or id from the bin; of several, the last deleted. Raises `InvalidInput`."""
+    """Return the collection in the bin with this name or id; among several with this name, the last deleted. Raises
+    `InvalidInput`.
+    """
     for binned in parts.documents.bin.collections(identity):
         if name_or_id in (binned.name, str(binned.id)):
             return binned
@@ -406,7 +408,10 @@ def _set_schedule(
 
 
 def reembed(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Show the cost of a move to a different model, ask, embed and switch. After a kill, another run continues."""
+    """Move a collection to a different embedding model: show the cost, ask, embed, and switch.
+
+    After a kill, running the command again continues.
+    """
     from rag.ingestion.reembedding import Reembeddings
     from rag.profiles import profile_of
     from rag.services import program_of, services
@@ -447,7 +452,10 @@ def reembed(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def _model_before(moves: Sequence[Reembedding], model_now: str) -> str:
-    """Return the collection's model before the last move. Raises `SettingsError` if the vectors were deleted."""
+    """Return the model which the collection used before its last move to a different model.
+
+    Raises `SettingsError` if the earlier vectors were deleted.
+    """
     for move in moves:
         if move.can_be_undone and move.to_model == model_now:
             return move.from_model

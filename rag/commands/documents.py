@@ -188,9 +188,9 @@ def _files(paths: list[Path], limits: ExtractionLimits) -> Iterator[FoundFile]:
 
 
 def _display_path(paths: list[Path], path: Path, place: str) -> str:
-    """Return how to show a file's path: `place`, the path within the given folder or archive.
+    """Return the path to show for a file: `place`, its path within the given folder or archive.
 
-    If several paths were given, the given path comes first.
+    If the user gave several paths, `path`, under which the file was found, comes first.
     """
     if len(paths) == 1:
         return place
@@ -284,7 +284,7 @@ def _list(parts: Services, identity: Identity, arguments: argparse.Namespace) ->
 def in_order(
     process: Callable[[FoundFile], ProcessingResult], files: Iterable[FoundFile]
 ) -> Iterator[tuple[FoundFile, Future[ProcessingResult]]]:
-    """Process files in parallel, and yield each with its result, in order.
+    """Process files in parallel. Yield each file with its result, in the files' order.
 
     Files with the same name are versions: they are processed sequentially, and the last is the latest version.
     """

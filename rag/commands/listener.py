@@ -1,4 +1,4 @@
-"""Run commands in the server for processes on this machine. `rag.commands.running_server` is the other side."""
+"""Let the server run commands for other processes on this machine, which use `rag.commands.running_server`."""
 
 from __future__ import annotations
 

@@ -94,7 +94,10 @@ def golden_from_json(row: Mapping[str, Any], place: int = 1) -> GoldenQuestion:
 
 
 def golden_from_entry(entry: ChatLogEntry) -> GoldenQuestion:
-    """Build a golden question from a logged question. The expected document is the first whose citation holds."""
+    """Build a golden question from a logged question.
+
+    The expected document is the first cited document which supports the answer.
+    """
     question = entry.question
     supporting = [passage for passage in (entry.prompt.passages if entry.prompt else ()) if passage.state == "held"]
     of_first = [passage for passage in supporting if passage.document_id == supporting[0].document_id]
@@ -137,7 +140,7 @@ def _json_rows(text: str) -> list[Mapping[str, Any]]:
 
 
 def _several(value: Any) -> Sequence[str]:
-    """Return the values in a list, or in a cell separated by semicolons."""
+    """Return the values in a list, or in a text separated by semicolons."""
     if value is None:
         return ()
     parts = value if isinstance(value, list) else str(value).split(SEPARATOR)

@@ -123,7 +123,8 @@ class Previews:
         *,
         with_paid_models: bool = False,
     ) -> list[Preview]:
-        """Search for each question with both profiles. For administrators. Raises `DatabaseUnavailable`.
+        """Search for each question with both profiles, and return the hits of both. For administrators. Raises
+        `DatabaseUnavailable`.
 
         Without paid models, nothing is translated or reranked, the same as when a budget is spent.
         """

@@ -174,7 +174,7 @@ class Evaluations:
     def proposals(
         self, who: Who, collection_id: UUID, source: Source, document_id: UUID | None = None
     ) -> builtins.list[GoldenQuestion]:
-        """Propose golden questions from answers rated helpful, from gaps, or from documents.
+        """Return proposed golden questions, made from answers rated helpful, from gaps, or from documents.
 
         Questions from documents were written by the tagging model or come from headings. They are proposed only if a
         keyword search ranks their document first; the pages of that hit become the expected pages.
@@ -199,7 +199,7 @@ class Evaluations:
         return [golden for golden in checked if golden is not None]
 
     def _with_pages(self, collection: Collection, golden: GoldenQuestion) -> GoldenQuestion | None:
-        """Search for a question and set the first hit's pages as expected pages.
+        """Return a question with the pages of the first hit as expected pages.
 
         Returns `None` if the first hit is in a different document.
         """
@@ -374,7 +374,9 @@ class Evaluations:
         evaluated: _EvaluatedQuestion,
         asker: Identity,
     ) -> dict[str, float]:
-        """Measure an answer and store the metrics. Raises `InvalidInput` if another process has taken over the run."""
+        """Measure an answer, store the metrics and return them. Raises `InvalidInput` if another process has taken over
+        the run.
+        """
         reply = evaluated.reply
         figures = figures_of(golden, reply)
         if run.is_judged and reply.outcome in (Outcome.ANSWERED, Outcome.PERHAPS):

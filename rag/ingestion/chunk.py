@@ -143,7 +143,7 @@ class SentenceEmbedder(EmbedderWrapper):
 
 
 def _fill_missing(vectors: FloatMatrix) -> FloatMatrix:
-    """Replace each missing vector by the previous sentence's vector, or the first usable vector.
+    """Return the vectors with each missing vector replaced by the previous sentence's, or by the first usable vector.
 
     Equal neighbouring vectors show no change of topic. Raises `VectorUnusable` if all vectors are missing.
     """

@@ -296,7 +296,7 @@ class CorrectStep:
         self._control = control
 
     def run(self, job: DocumentJob, pages: Sequence[Page]) -> CorrectedPages:
-        """Apply the corrections. A repeated run gives the same result. Raises `DocumentGone`."""
+        """Return the pages with their corrections applied. A repeated run gives the same result. Raises `DocumentGone`."""
         database, document = self._control.database, job.document
         latest = find_corrections(database, document.tenant_id, document.original_id, only_latest=True)
         with database.transaction(document.tenant_id) as connection:
@@ -328,7 +328,7 @@ def find_corrections(
 
 
 def usable(text: str) -> str:
-    """Prepare a text typed by a person for storage. Raises `InvalidInput` if the text is empty or too long."""
+    """Return a typed text, normalised for storage. Raises `InvalidInput` if the text is empty or too long."""
     text = storable(text.replace("\r\n", "\n").replace("\r", "\n"))
     if not text.strip():
         raise InvalidInput("Type the text of the page: a page without text cannot be found.")
@@ -401,7 +401,7 @@ def not_applied(latest: Sequence[PageCorrection], pages: Sequence[DocumentPage])
 
 
 def missing(history: Sequence[PageCorrection], pages: Sequence[DocumentPage]) -> dict[int, PageCorrection]:
-    """Return the corrections which match a page but whose text the page does not have, by page number.
+    """Return the corrections which belong to a page but whose text the page does not have, by page number.
 
     This happens, for example, after an earlier version was restored.
     """

@@ -164,7 +164,9 @@ def require_active(connection: Connection) -> None:
 
 
 def hold(connection: Connection, job: DocumentJob) -> None:
-    """Keep the document from being deleted in this transaction. Raises `DocumentGone`, `TenantSuspended`."""
+    """Lock a document's row: the document cannot be deleted before this transaction ends. Raises `DocumentGone`,
+    `TenantSuspended`.
+    """
     require_active(connection)
     if connection.execute(queries["hold_document"], job.key).fetchone() is None:
         raise DocumentGone

@@ -260,7 +260,7 @@ def keep_requested(
 def take_over(
     connection: Connection, document: Document, chunks: Sequence[Chunk], embedding_model: str
 ) -> frozenset[int]:
-    """Copy vectors and tags for unchanged chunks from the previous version. Return the copied chunks' indexes."""
+    """Copy vectors and tags from the previous version to unchanged chunks, and return these chunks' indexes."""
     parameters = {
         "document_id": document.id,
         "embedding_model": embedding_model,

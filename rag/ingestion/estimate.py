@@ -71,7 +71,7 @@ class EstimateCorrection:
 def find_correction(
     database: Database, job: DocumentJob, embedder: Embedder, tagger: ChatModel | None
 ) -> EstimateCorrection:
-    """Learn the corrections from the tenant's latest documents processed with these models.
+    """Return the corrections learned from the tenant's latest documents processed with these models.
 
     The length of tagging answers is learned from the same collection, else from collections with the same profile.
     """

@@ -49,7 +49,7 @@ def work(task: DocumentTask, files: Originals) -> None:
 
 
 def originals(settings: Settings) -> Originals:
-    """Open the same file store as the application."""
+    """Return the file store which the application uses."""
     if not settings.supabase_service_role_key:
         return FileStore(settings.data_dir / "files")
     # This import takes an eighth of a second and is needed only here.

@@ -19,7 +19,7 @@ TICK_SECONDS = 0.1
 def in_parallel(
     function: Callable[[Item], Value], items: Sequence[Item], *, threads: int, on_tick: Callable[[], None]
 ) -> Iterator[list[Value]]:
-    """Call `function` for each item in `threads` threads, and yield groups of results in any order.
+    """Call `function` for each item in `threads` threads, and yield the results in groups, in any order.
 
     After an error no further call starts. Running calls may be paid, so their results are yielded before the first
     error is raised. `on_tick` is called while waiting, and may raise an error to stop.

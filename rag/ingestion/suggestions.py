@@ -292,7 +292,7 @@ def _is_subject(heading: str, *, is_dense: bool) -> bool:
 
 
 def _fill_question(question: str, heading: str, match: re.Match[str], language: str) -> str | None:
-    """Insert a heading into a question with the right grammatical article or ending; `None` if unknown."""
+    """Return a question with a heading inserted, with the right grammatical article or ending; `None` if unknown."""
     parts = match.groupdict(default="")
     rest = parts.get("rest", "").strip()
     if language == "en":

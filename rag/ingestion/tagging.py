@@ -1,6 +1,6 @@
 """Tag documents and chunks with a chat model: summary, topics, questions, and tags like topic or crime_type.
 
-The profile names a chunk's tags (source 002). If tagging fails, {} is stored and counted, and can be repeated.
+The profile names a chunk's tags. If tagging fails, {} is stored and counted, and tagging can be repeated.
 """
 
 from __future__ import annotations
@@ -269,9 +269,10 @@ class TagStep:
 
 
 def _attempt(model: ChatModel, receipt: Receipt, tag: Callable[[CompletionModel], Mapping[str, Any]]) -> Tagged:
-    """Call `tag` with the model, and convert an error to a sentence, because missing tags do not fail a document.
+    """Return the result of `tag`, called with the model. An error becomes a sentence, because missing tags do not fail
+    a document.
 
-    Raises the errors in `WAITED_FOR` (refused key, spent credit), because the job waits for them to be solved.
+    Raises the errors in `WAITED_FOR` (refused key, spent credit), because the job waits until they are solved.
     """
     try:
         return Tagged(tag(DurableChatModel(model, receipt)), "", receipt)

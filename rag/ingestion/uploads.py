@@ -105,7 +105,8 @@ class Uploads:
         added_by: Identity | None = None,
         queue: JobQueue | None = None,
     ) -> UUID:
-        """Add a file without its attachments. With `queue`, the document is queued in the same transaction.
+        """Add a file without attachments, and return the document's id. With `queue`, the document is queued in the
+        same transaction.
 
         Raises the errors raised by `add`.
         """
@@ -296,7 +297,7 @@ def all_blank(pages: Sequence[Page]) -> bool:
 
 
 def on_pages(sentences: tuple[str, str], numbers: Sequence[int], **values: str) -> str:
-    """Fill in a sentence about pages, singular or plural."""
+    """Return a sentence about pages, in the singular or plural, with the numbers filled in."""
     return sentences[len(numbers) > 1].format(pages=page_list(numbers), **values)
 
 

@@ -196,9 +196,9 @@ def _of_other_documents(
 
 
 def _signals(original_question: str, first: CandidateSentence, scored: Scored) -> ReplySignals:
-    """Measure how well the first quotation matches the question. The caller adds the similarity of the passage.
+    """Return the signals which tell how well the first quotation matches the question.
 
-    `original_question` is the question in the asker's words.
+    The caller adds the similarity of the passage. `original_question` is the question in the asker's words.
     """
     reading, language, similarities = scored.reading, scored.passages.language, scored.passages.similarities
     question, weights = reading.question, reading.weights

@@ -20,7 +20,9 @@ from rag.text.figures import figures
 
 
 def of_named_folder(reading: Reading) -> list[CandidateSentence]:
-    """If the question names a folder, drop documents in other folders which have a same-titled copy in this folder."""
+    """Return the candidates. If the question names a folder, sentences are dropped if they are from a document which
+    has a copy with the same title in this folder.
+    """
     candidates, question_terms = reading.candidates, reading.question_terms
     folders: dict[frozenset[str], set[frozenset[str]]] = {}
     for candidate in candidates:
@@ -40,8 +42,8 @@ def of_named_folder(reading: Reading) -> list[CandidateSentence]:
 
 
 def of_one_branch(ranked: list[CandidateSentence], scored: Scored) -> list[CandidateSentence]:
-    """Drop sentences in other languages if the best sentence is in the question's language and has all the question's
-    words.
+    """Keep only sentences in the question's language if the best sentence is in this language and has all the
+    question's words.
 
     Documents in other languages belong to other branches: 27 days' leave in Ottermere, 28 in Utrecht. If the question
     names a language or country, all sentences are kept.
@@ -56,7 +58,7 @@ def of_one_branch(ranked: list[CandidateSentence], scored: Scored) -> list[Candi
 
 
 def of_what_is_named(ranked: list[CandidateSentence], scored: Scored) -> list[CandidateSentence]:
-    """If the best sentence's document contains a name from the question, drop all documents without this name.
+    """Keep only documents containing a name from the question, if the best sentence's document contains any.
 
     The yearly amount in the benefits guide does not apply to PerksPlus, nor the handbook's amount to the folder
     "France".
@@ -70,7 +72,7 @@ def of_what_is_named(ranked: list[CandidateSentence], scored: Scored) -> list[Ca
 
 
 def of_the_follow_up(ranked: list[CandidateSentence], scored: Scored) -> list[CandidateSentence]:
-    """Drop sentences which match the follow-up, or the conversation's subject, worse than the best sentence."""
+    """Keep the best sentence, and the sentences which match the follow-up and the conversation's subject about as well."""
     focus, weights = scored.reading.followed, scored.reading.weights
     terms = terms_near(ranked[0])
     ranked = [c for c in ranked if c == ranked[0] or not scored.replaced & c.terms]
@@ -198,7 +200,7 @@ def around(best: CandidateSentence, everything: Sequence[CandidateSentence]) -> 
 def complements(
     best: CandidateSentence, neighbours: Sequence[CandidateSentence], readings: Sequence[Reading]
 ) -> list[CandidateSentence]:
-    """Return sentences soon after the best which add words from the question.
+    """Return sentences soon after the best sentence which contain further words from the question.
 
     "Everybody has 27 days. Managers have 32." For a question about managers, the second sentence is a complement.
     """
@@ -323,8 +325,8 @@ def _standing_out(
 def _as_near(
     further: Sequence[CandidateSentence], anchor: CandidateSentence, scored: Scored
 ) -> list[CandidateSentence]:
-    """Keep the sentences about equally close to the question: compared with `anchor` by meaning, or by score without a
-    model of meaning.
+    """Return the sentences about equally close to the question: compared with `anchor` by meaning, or by score without
+    a meaning model.
     """
     if not further:
         return []

@@ -11,11 +11,11 @@ from rag.answering.quotations import LONGEST_SENTENCE, CandidateSentence
 
 
 def rarity(question_terms: frozenset[str], candidates: Sequence[CandidateSentence]) -> dict[str, float]:
-    """Return a weight from 1 to 2 for each question term: 1 plus its idf (Lucene's formula), scaled to 0 … 1.
+    """Return a weight from 1 to 2 for each question term: 1 plus the idf (Lucene's formula), scaled to 0 … 1.
 
-    The idf is only half the weight, because the search has found passages about the question's subject: the subject's
-    words are frequent in them, and a chance word of the question is rare. The terms are sorted, because the rounding of
-    a sum depends on its order.
+    The idf is only half the weight, because the candidates were found by a search for the question: the subject's terms
+    are frequent in them, and an unimportant term may be rare. The terms are sorted, because a sum's rounding depends on
+    the order.
     """
     counts = Counter(term for candidate in candidates for term in candidate.terms & question_terms)
     total = len(candidates)
@@ -31,7 +31,7 @@ def weight_of(weights: dict[str, float], terms: frozenset[str]) -> float:
 
 
 def own_terms(candidate: CandidateSentence, weights: dict[str, float]) -> frozenset[str]:
-    """Return the sentence's terms which the document's title lacks; all terms if the title has all the question's
+    """Return the sentence's terms which are not in the document's title; all terms if the title has all the question's
     words.
     """
     rest = candidate.terms - candidate.title

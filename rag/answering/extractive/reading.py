@@ -112,7 +112,7 @@ class Passages:
 
 
 class Reading(NamedTuple):
-    """The passages' candidate sentences, read with a wording for the question."""
+    """The passages' sentences, read for a question, and the candidates for quotation among them."""
 
     question: str
     question_terms: frozenset[str]
@@ -160,7 +160,7 @@ def read(question: str, passages: Passages, focus: str) -> Reading:
 
 @dataclass(frozen=True)
 class _Wording:
-    """A question, with the fact type, figures and marks to look for in sentences."""
+    """A question's wording, with the kind of fact, figures, letter or number to look for in sentences."""
 
     text: str
     language: str
@@ -176,7 +176,7 @@ class _Wording:
 
     @cached_property
     def ideas(self) -> frozenset[int]:
-        """The numbers for the question's synonym groups, for example annual leave; see
+        """The question's synonym groups by id, for example the group for annual leave; see
         `rag/retrieval/bm25/synonyms.py`.
         """
         return ideas_in(self.text, self.language)

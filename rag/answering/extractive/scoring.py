@@ -45,7 +45,7 @@ class Scored(NamedTuple):
 
     @property
     def best(self) -> float:
-        """The highest sum from words and meaning."""
+        """The highest sum: points for words plus points for meaning."""
         return max(self.in_words[c] + self.meaning.get(c, 0.0) for c in self.reading.candidates)
 
     @property
@@ -57,7 +57,7 @@ class Scored(NamedTuple):
 def score(
     readings: Sequence[Reading], reading: Reading, passages: Passages, kind: AnswerType | None, carried: Carried
 ) -> Scored:
-    """Score the candidates in `reading`.
+    """Return the candidates in `reading` with scores.
 
     `readings` holds the passages read for the question, and for the question in synonyms; the better match counts.
     `kind` is the requested kind of fact.
@@ -231,7 +231,7 @@ def focused(
     names: frozenset[str],
     replaced: frozenset[str],
 ) -> dict[CandidateSentence, float]:
-    """Raise scores for the follow-up's words; lower scores for a replaced name or without a required name."""
+    """Return the scores, raised for the follow-up's words, and lowered for a replaced name or without a required name."""
     total = sum(focus.values())
     is_named = any(names <= terms_near(c) for c in scores) if names else False
     return {

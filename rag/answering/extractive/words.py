@@ -106,7 +106,9 @@ def translatable_terms(question: str, language: str, text_language: str) -> froz
 def other_words(
     question: str, language: str, text_language: str
 ) -> tuple[tuple[frozenset[str], tuple[frozenset[str], ...]], ...]:
-    """Return pairs: a question word's terms, and the terms for each synonym in `text_language`."""
+    """Return pairs for the question's words with synonyms: the word's terms, and each synonym's terms in
+    `text_language`.
+    """
     terms_by_word = {
         word.text: word.terms for word in cached_question_words(question, language, analyser_code(language))
     }
@@ -129,7 +131,7 @@ def comparable_terms(
     """Return a text's terms in the question's language, plus the question terms found through synonyms and compounds.
 
     `language` is the question's language and `text_language` the text's. `words` are the synonyms from `other_words`;
-    `ideas` are the numbers for the question's synonym groups.
+    `ideas` are the ids for the question's synonym groups: expressions from other groups are ignored.
     """
     in_order = tokenize(text, language)
     terms = frozenset(in_order)

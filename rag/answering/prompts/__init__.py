@@ -106,25 +106,25 @@ ADDITIONS_IN_KOREAN = ("이 게시판이나 자료의 이름:", "관리자가 �
 
 
 def persona_part(name: str, facts: str) -> str:
-    """Return the prompt's part about the person the profile is set up for, or the part for no person."""
+    """Return the prompt's part about the person whom the answers speak for, or the part for no person."""
     if not name.strip():
         return _read(FOLDER / "no_persona.md")
     return _fill(_read(FOLDER / "persona.md"), {"name": name.strip(), "facts": facts.strip() or "(none)"})
 
 
 def _fill(text: str, values: Mapping[str, str]) -> str:
-    """Replace each `{name}` once; braces inside the values stay unchanged."""
+    """Return the text with each `{name}` replaced by its value; braces inside the values stay unchanged."""
     return re.sub(r"\{(\w+)\}", lambda match: values.get(match[1], match[0]), text)
 
 
 def own_place_rule(group: str, numbers: Sequence[int]) -> str:
-    """Return the prompt's rule about the asker's country or site: the group's name, and the passages by number."""
+    """Return the prompt's rule about the asker's country or site, with the group's name and the passages' numbers."""
     named = defused(" ".join(group.split()))
     return _fill(_read(FOLDER / "own_place.md"), {"group": named, "numbers": "".join(f"[{n}]" for n in numbers)})
 
 
 def opinion_rules(opinion_type: str) -> str:
-    """Return the rules for the draft of an opinion."""
+    """Return the rules for drafting a legal opinion."""
     return _fill(_read(FOLDER / "opinion.md"), {"opinion_type": " ".join(opinion_type.split()) or "의견서"})
 
 

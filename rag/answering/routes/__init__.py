@@ -126,7 +126,7 @@ class Router:
         return whole_document.quote_section([library.contents(document) for document in documents], number)
 
     def _about_product(self, product_question: MatchedPhrase) -> str | None:
-        """Answer a question about the product, with figures; `None` if there are no figures to give."""
+        """Return the answer to a question about the product, with figures; `None` if there are no figures to give."""
         from babel.dates import format_date  # takes a tenth of a second, which other questions need not wait for
 
         values = {}
@@ -162,7 +162,9 @@ class Router:
         return replace(request, is_confirmed=True) if request is not None else None
 
     def _recognise_coming(self, text: str) -> Recognised | None:
-        """Recognise a question about changes by a future day: "What changes in January?"."""
+        """Return the request in a question about changes by a future day: "What changes in January?"; `None` for other
+        messages.
+        """
         future_day = future_day_in(text, self.language, datetime.now(UTC).date())
         request = recognise_coming(future_day.text, language=self.language) if future_day is not None else None
         return (
@@ -172,7 +174,7 @@ class Router:
         )
 
     def _recognise_by_model(self, text: str) -> Recognised | None:
-        """Let the inexpensive model interpret a message with an unclear wording; `None` without this model."""
+        """Return the request which the inexpensive model sees in an unclear message; `None` without this model."""
         if self.small_model is None or not may_be_request(text):
             return None
         return recognise_by_model(self.small_model, text)
@@ -315,7 +317,9 @@ class Router:
         return self._write(quoted_reply, request)
 
     def _siblings(self, library: ReadableDocuments, request: Recognised) -> RouteReply | None:
-        """Compare the two documents which match a request like "compare the plans". Ask which two if there are more."""
+        """Compare the two documents which match a request like "compare the plans", and return the reply. If there are
+        more, the reply asks which two.
+        """
         if VERSIONS.search(request.subject):
             return self._changes(library, replace(request, subject=""))
         documents = self._find_documents(library, request.subject)
@@ -343,7 +347,7 @@ class Router:
         *,
         also: Sequence[str] = (),
     ) -> QuotedReply | None:
-        """Compare two names, for example of two plans.
+        """Compare two names, for example the names of two plans, and return the reply.
 
         `sides` are the documents titled after each name. Documents which contain both names and the words in `also` are
         read too.

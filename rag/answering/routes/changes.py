@@ -171,7 +171,9 @@ def _sentences(pages: Sequence[DocumentPage]) -> list[Sentence]:
 def _pair(
     old_sentences: Sequence[Sentence], new_sentences: Sequence[Sentence]
 ) -> list[tuple[Sentence | None, Sentence | None]]:
-    """Pair each new sentence with the reworded old sentence; added and removed sentences are paired with `None`."""
+    """Return pairs: each new sentence with the corresponding old sentence. Added and removed sentences are paired with
+    `None`.
+    """
     remaining = list(old_sentences)
     pairs: list[tuple[Sentence | None, Sentence | None]] = []
     for new in new_sentences:

@@ -50,7 +50,7 @@ class Aspect:
 
 
 def bare_name(name: str) -> str:
-    """Strip article, quotation marks and kind from a name: "the Standard plan" gives "Standard"."""
+    """Return a name without article, quotation marks and words like "plan": "the Standard plan" gives "Standard"."""
     name = name.strip(" \"'“”„«»")
     while (shorter := AROUND_NAME.sub("", name)) != name and shorter:
         name = shorter
@@ -169,7 +169,9 @@ def _aspect(label: str, left: str, right: str, marker: str) -> Aspect:
 
 
 def _from_sections(contents: Contents, names: tuple[str, str], passages: NumberedPassages) -> list[Aspect]:
-    """Pair the sections below the first name with equally titled sections below the second name."""
+    """Return rows from the sections below the first name, each paired with an equally titled section below the second
+    name.
+    """
     below = []
     for name, rival in (names, names[::-1]):
         named = [p for p in contents.parts if _has(p.path, name) and not _has(p.path, rival)]
@@ -187,7 +189,9 @@ def _shared_headings(
     passages: NumberedPassages,
     names: tuple[str, str],
 ) -> list[Aspect]:
-    """Return a row for each heading which two documents share: the most telling sentence pair below this heading."""
+    """Return a row for each heading which two documents share, with the sentence pair below this heading which best
+    shows the difference.
+    """
     by_title = {_title(part): part for part in right_parts if part.title}
     name_terms = frozenset(word for name in names for word in tokenize(name, left.document.language))
     rows: list[tuple[float, int, OutlineSection, OutlineSection, str, str]] = []
@@ -265,7 +269,9 @@ def _from_sentences(
     passages: NumberedPassages,
     language: str,
 ) -> list[Aspect]:
-    """Pair sentences which mention only the first name with similar sentences which mention only the second name."""
+    """Return rows made from sentences about the first name alone, each paired with a similar sentence about the second
+    name alone.
+    """
     by_side: list[list[tuple[Contents, OutlineSection, str, frozenset[str]]]] = []
     both = frozenset(term for name in names for term in tokenize(name, language))
     for documents, name, rival in zip(sides, names, names[::-1], strict=True):

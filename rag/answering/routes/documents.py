@@ -270,7 +270,8 @@ class ReadableDocuments:
 def telling_sentence(text: str, title: str = "") -> str:
     """Return the first complete sentence which is no heading, table row or question; "" without any.
 
-    If `title` is given, sentences which share a word with it come first, because openings are often about the company.
+    If `title` is given, a sentence which shares a word with the title is preferred, because openings are often about
+    the company.
     """
     candidates = [sentence for sentence in sentences(text) if is_telling(sentence)]
     stems = {word.casefold()[:STEM_LETTERS] for word in re.findall(r"[^\W\d_]{4,}", title)}
@@ -282,7 +283,9 @@ def telling_sentence(text: str, title: str = "") -> str:
 
 
 def is_telling(sentence: str) -> bool:
-    """Whether a text is a single complete sentence: with final punctuation, and neither too short nor too long."""
+    """Whether a text is a complete sentence, neither too short nor too long, which can represent a section in an
+    outline.
+    """
     shortest, longest = TELLING_CHARACTERS
     least = shortest // 2 if not sentence.isascii() else shortest
     is_complete = not sentence[:1].islower() and sentence.rstrip("\"'”’)").endswith((".", "!", "。", "！"))
@@ -303,7 +306,7 @@ def _parts_of(chunks: Sequence[DocumentChunk]) -> list[OutlineSection]:
 
 
 def _text_of(chunks: Sequence[DocumentChunk]) -> str:
-    """Rebuild the document's text from its passages, with each character at its position in the document."""
+    """Return the document's text, rebuilt from its passages: each character is at its position in the document."""
     end = max((chunk.end_character for chunk in chunks), default=0)
     characters = ["\n"] * end
     for chunk in chunks:

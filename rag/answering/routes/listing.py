@@ -196,7 +196,7 @@ def _is_row(line: str) -> bool:
 
 
 def _items(part: OutlineSection) -> list[str]:
-    """Return the entries in a section: list items, else table rows, else the first telling sentence."""
+    """Return the entries in a section: list items, else table rows, else the first complete sentence."""
     lines = part.text.splitlines()
     bullets = [unit.text for unit in units_of(part.text) if unit.kind == "item"]
     if len(bullets) > 1:

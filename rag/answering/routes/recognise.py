@@ -77,8 +77,9 @@ def recognise(text: str, *, language: str) -> Recognised | None:
 
 
 def recognise_coming(text: str, *, language: str) -> Recognised | None:
-    """Recognise a question about future changes. The caller has removed the day: `What changes?`, not `What changes in
-    May?`.
+    """Return the request in a question about future changes, or `None` for other questions.
+
+    The caller has removed the day: `What changes?`, not `What changes in May?`.
     """
     message = _normalize(text)
     for code in _order(language):
@@ -139,7 +140,7 @@ def _small_words(text: str, code: str) -> int:
 
 
 def without_yes(text: str) -> tuple[str, bool]:
-    """Return the message without "yes," at the start, and whether "yes," was there."""
+    """Return the message without "yes," at the start, and whether the message started with "yes,"."""
     results = (_without_yes(text, code) for code in _order(""))
     return next((rest for rest in results if rest[1]), (text, False))
 
@@ -169,14 +170,14 @@ def quoted_label(subject: str) -> str:
 
 
 def names_a_kind(subject: str) -> bool:
-    """Whether the words name a kind of document, such as "handbook", in any language."""
+    """Whether the text names a kind of document, such as "handbook", in any language."""
     return any(_wordings(code).documents.search(subject) for code in _order(""))
 
 
 def words_of_a_kind(subject: str) -> list[str]:
-    """Return the words for a kind of document, for example "the plan"; [] if the subject has other content words.
+    """If the text only names a kind of document, like "the plan", return the words for this kind, ["plan"]; else [].
 
-    Words are ignored if they are stop words in any language: "Resume el plan" may be read as French.
+    Stop words of any language are ignored, because "Resume el plan" may be taken for French.
     """
     telling = [word for word in re.findall(r"\w+", subject.lower()) if all(tokenize(word, code) for code in _order(""))]
     kinds = [word for word in telling if any(_wordings(code).documents.fullmatch(word) for code in _order(""))]
@@ -184,21 +185,23 @@ def words_of_a_kind(subject: str) -> list[str]:
 
 
 def means_any(subject: str, language: str) -> bool:
-    """Whether the words name no particular document: "it", "this document", or only stop words."""
+    """Whether the text names no particular document: "it", "this document", or only stop words."""
     telling = [word for word in re.findall(r"\w+", subject.lower()) if tokenize(word, language)]
     return all(any(_wordings(code).any.fullmatch(word) for code in _order("")) for word in telling)
 
 
 def kinds_in(text: str) -> frozenset[int]:
-    """Return the numbers of the kinds of document named in a text; a kind has the same number in all languages.
+    """Return the ids of the kinds of document named in a text; a kind has the same id in all languages.
 
-    This finds a title in a different language than the question's.
+    With these ids, a question finds a title in a different language.
     """
     return frozenset(number for number, pattern in enumerate(_kinds()) if pattern.search(text))
 
 
 def kind_terms(text: str, language: str) -> frozenset[str]:
-    """Return the terms of the words for kinds of document in a text; without spaces, a word may have several terms."""
+    """Return the index terms of the words for kinds of document in a text. In scripts without spaces, a word may have
+    several terms.
+    """
     words = (match[0] for pattern in _kinds() for match in pattern.finditer(text))
     return frozenset(term for word in words for term in tokenize(word, language))
 
@@ -278,7 +281,7 @@ SCHEMA = {
 
 
 def recognise_by_model(model: ChatModel, text: str) -> Recognised | None:
-    """Ask a model for a message's route; `None` without a match."""
+    """Ask a model for a message's route, and return this route; `None` if no route fits."""
     try:
         reply = model.complete(
             route_messages(text), temperature=0.0, maximum_output_tokens=MAXIMUM_OUTPUT_TOKENS, json_schema=SCHEMA

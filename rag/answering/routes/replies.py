@@ -44,7 +44,9 @@ class ModelPart:
 
 @dataclass(frozen=True, kw_only=True)
 class RouteReply:
-    """A route's reply: text with the cited passages. With `parts`, the language model writes the text instead."""
+    """A route's reply: text with the cited passages. If `parts` are set, the language model writes the reply from them,
+    and `text` is only shown without a model.
+    """
 
     text: str
     citations: tuple[Citation, ...] = ()
@@ -73,9 +75,10 @@ def say(name: str, language: str, **values: object) -> str:
 
 
 def ask_which(documents: Sequence[WholeDocument], language: str, question: str, **values: str) -> RouteReply:
-    """Ask which document is meant.
+    """Return a reply which asks the reader which document is meant.
 
-    `question` names the phrase suggested for each document, filled with title and `values`.
+    For each document, the phrase named `question`, filled with the document's title and `values`, is offered for the
+    next message.
     """
     labels = labels_of(documents)
     offered = [labels[document.id] for document in documents[:MOST_CHOICES]]
@@ -87,7 +90,7 @@ def ask_which(documents: Sequence[WholeDocument], language: str, question: str, 
 
 
 def ask_which_two(documents: Sequence[WholeDocument], language: str) -> RouteReply:
-    """Ask which two documents to compare."""
+    """Return a reply which asks the reader which two documents to compare."""
     labels = labels_of(documents)
     offered = [labels[document.id] for document in documents]
     pairs = list(combinations(offered, 2))[:MOST_CHOICES]

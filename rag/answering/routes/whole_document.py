@@ -53,7 +53,9 @@ def documents_with(
 
 
 def quote_section(documents: Sequence[Contents], number: str) -> RouteReply | None:
-    """Quote the numbered section of each document with a citation; `None` without text."""
+    """Return a reply which quotes the numbered section of each document, with a citation; `None` if no section has
+    text.
+    """
     passages = NumberedPassages()
     lines = []
     for contents in documents:
@@ -131,7 +133,10 @@ def outline(contents: Contents, language: str) -> RouteReply:
 
 
 def by_model(contents: Contents, language: str, *, writer: Writer) -> RouteReply:
-    """Divide the document into parts for the model to sum up; above the cost limit, ask with the outline first."""
+    """Return the document divided into parts, for the model to summarise.
+
+    If the summary is expensive and not confirmed, return the outline instead, and ask whether to write the summary.
+    """
     passages = NumberedPassages()
     parts = _parts(contents, passages)
     title = contents.document.title
@@ -193,7 +198,7 @@ def _telling(contents: Contents, part: OutlineSection) -> str:
 
 
 def _parts(contents: Contents, passages: NumberedPassages) -> list[ModelPart]:
-    """Divide the document's passages, in order, into parts of at most `PART_TOKENS`, and number them."""
+    """Return the document's passages, in order, in parts of at most `PART_TOKENS`; each passage gets a citation number."""
     parts: list[ModelPart] = []
     texts: list[str] = []
     numbers: list[int] = []

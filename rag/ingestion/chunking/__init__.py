@@ -161,13 +161,19 @@ def sheets_of(
 
 
 def chunk_by_page_texts(page_texts: Mapping[str, str]) -> list[Chunk]:
-    """Split texts by page number, never across pages. Source 002's `chunkByPageTexts`."""
+    """Split texts, given by page number, into chunks; no chunk spans two pages.
+
+    This is `chunkByPageTexts` in source 002, see docs/sources.md.
+    """
     pages = [Page(number=int(number), text=text) for number, text in page_texts.items()]
     return chunk_document(sorted(pages, key=lambda page: page.number), [], method="paged")
 
 
 def chunk_full_text(full_text: str) -> list[Chunk]:
-    """Split a text without page numbers like `chunk_by_page_texts`. Source 002's `chunkFullText`."""
+    """Split a text without page numbers into chunks, like `chunk_by_page_texts`.
+
+    This is `chunkFullText` in source 002, see docs/sources.md.
+    """
     return chunk_by_page_texts({"1": full_text})
 
 
@@ -180,7 +186,7 @@ def _years_of(metadata: Mapping[str, Any]) -> set[int]:
 
 
 def facts_of(chunks: Sequence[Chunk]) -> dict[str, Any]:
-    """Collect the distinct `categories` and `years` from all chunks. A key without values is left out."""
+    """Return the distinct `categories` and `years` in the chunks' metadata. A key without values is left out."""
     categories = sorted({str(chunk.metadata["category"]) for chunk in chunks if chunk.metadata.get("category")})
     years = sorted({year for chunk in chunks for year in _years_of(chunk.metadata)})
     return {name: value for name, value in (("categories", categories), ("years", years)) if value}

@@ -1,4 +1,7 @@
-"""Split Markdown into sections by headings, each after the facts about its repository. Source 001, 2.4."""
+"""Split Markdown into sections by headings, each after the facts about its repository.
+
+Required by source 001 in docs/sources.md, section 2.4.
+"""
 
 from __future__ import annotations
 

@@ -191,7 +191,9 @@ def _recursive_spans(
 
 
 def _merge(cuts: Sequence[int], chunk_size: int, overlap: int) -> Iterator[tuple[int, int]]:
-    """Merge neighbouring pieces into spans up to `chunk_size` characters; spans share whole pieces up to `overlap`."""
+    """Merge neighbouring pieces, and yield spans up to `chunk_size` characters; consecutive spans share whole pieces,
+    up to `overlap`.
+    """
     first = 0
     for index, (begin, end) in enumerate(pairwise(cuts)):
         if end - cuts[first] > chunk_size:
@@ -216,7 +218,9 @@ def paged_spans(
 
 
 def generic_spans(text: str, chunk_size: int) -> list[Span]:
-    """Fill spans with paragraphs up to `chunk_size` characters; longer paragraphs are cut at their sentences."""
+    """Return spans filled with whole paragraphs, up to `chunk_size` characters; longer paragraphs are cut at sentence
+    ends.
+    """
     spans: list[Span] = []
     boundaries = Boundaries(text)
     start = paragraph = 0
@@ -262,7 +266,7 @@ def semantic_spans(
 
 
 def topics(boundaries: Boundaries, minimum: int, embedder: Embedder) -> list[tuple[int, int]]:
-    """Return the parts of the text with a single topic, each with at least `minimum` characters."""
+    """Return the spans of text with a single topic, each with at least `minimum` characters."""
     text = boundaries.text
     cuts = sorted({*boundaries.sentences, *boundaries.paragraphs, *boundaries.sections})
     sentences = [(a, b) for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True) if text[a:b].strip()]

@@ -102,7 +102,7 @@ def extracted_from_json(values: Mapping[str, Any], decrypted: bytes | None) -> E
 
 
 def page_from_json(page: Mapping[str, Any]) -> Page:
-    """Read a page from JSON."""
+    """Build a page from JSON."""
     return Page(
         number=int(page["number"]),
         text=storable(page["text"]),
@@ -114,7 +114,10 @@ def page_from_json(page: Mapping[str, Any]) -> Page:
 
 
 def marks_from_json(marks: Sequence[Mapping[str, Any]] | None) -> tuple[PageMark, ...] | None:
-    """Convert JSON to page marks. Drops marks with an unknown kind and marks outside the page."""
+    """Convert JSON to page marks: boxes around a page's lines, tables and pictures.
+
+    Drops marks with an unknown kind, and marks outside the page. Returns `None` for `None`.
+    """
     if marks is None:
         return None
     edges = ("left", "top", "right", "bottom")
@@ -630,7 +633,7 @@ def has_rows(file_name: str) -> bool:
 
 
 def check(content: bytes, file_name: str, mime_type: str = "", options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
-    """Check whether a file can be read. Raises a `DocumentError` which names the problem."""
+    """Check whether a file can be read, and return a `CheckedFile`. Raises a `DocumentError` which names the problem."""
     loader = _loader_for(content, file_name, mime_type, options)
     checked = _function(loader.checks)(content, options) if loader.checks else CheckedFile(page_count=1)
     return CheckedFile(page_count=checked.page_count, kind=loader.kind, decrypted=checked.decrypted)

@@ -1,6 +1,7 @@
-"""Convert a post's attachments to text: describe pictures, summarise documents, name all other files. Source 000, 2.
+"""Convert a post's attachments to text: describe pictures, summarise documents, name all other files.
 
-An attachment's text is data, never an instruction. Without a model only the name is stored, with a note.
+Required by source 000 in docs/sources.md, section 2. An attachment's text is data, never an instruction. Without a
+model only the name is stored, with a note.
 """
 
 from __future__ import annotations
@@ -158,7 +159,9 @@ def shortened(text: str, limit: int) -> str:
 
 
 def post_text(title: str, content: str, attachments: Sequence[AttachmentText] = (), language: str = "ko") -> str:
-    """Join a post's title, cleaned content and attachments to a text for the index, like source 000."""
+    """Join a post's title, cleaned content and attachments to a text for the index, in the format from source 000 in
+    docs/sources.md.
+    """
     parts = [part.strip() for part in (title, content) if part.strip()]
     if attachments:
         korean = language == "ko"

@@ -127,7 +127,9 @@ def _reads_all(content: bytes, names: Sequence[str]) -> str | None:
 
 
 def _wide(content: bytes) -> str | None:
-    """Detect UTF-16 without a byte order mark: in most texts, many even or many odd bytes are zero."""
+    """Detect UTF-16 without a byte order mark, and return the encoding: in most texts, many even or many odd bytes are
+    zero.
+    """
     sample = content[:LOOKED_AT]
     if len(sample) < 4 or len(content) % 2 or b"\0" not in sample:
         return None
@@ -203,9 +205,9 @@ def _scripts(word: str) -> int:
 
 @dataclass(frozen=True)
 class Family:
-    """The encodings for a language, and the bytes with which common letters start.
+    """Encodings for an East Asian language: `standard`, tried first, and the larger `encodings`, by their Python names.
 
-    `standard` and `encodings` are names in Python; `common` is the first and last lead byte.
+    `common` is the first and last lead byte with which the language's common characters start.
     """
 
     standard: str
@@ -252,7 +254,7 @@ def east_asian_encoding(content: bytes) -> str | None:
 
 
 def _score(text: str, language: str, family: Family) -> float:
-    """Return the mean score for the letters beyond ASCII: how common they are in the language."""
+    """Return how well decoded text fits a language: the mean score for letters beyond ASCII, by how common they are."""
     counts = Counter(character for character in text if character > "\x7f")
     total = sum(counts.values())
     if language == "ja" and total > FEW_CHARACTERS and not any(KANA[0] <= character <= KANA[1] for character in counts):

@@ -117,7 +117,9 @@ def _load_document(package: WordPackage) -> ExtractedDocument:
 
 
 def _note_form(properties: Any) -> str | None:
-    """Return the number format of notes, `None` for the default, or "" if the numbering restarts in the document."""
+    """Return the number format of footnotes or endnotes: `None` for the default, "" if their numbers restart in the
+    document.
+    """
     if (value(child(properties, "w:numRestart")) or "continuous") != "continuous":
         return ""
     return value(child(properties, "w:numFmt"))
@@ -126,7 +128,7 @@ def _note_form(properties: Any) -> str | None:
 def _margins(package: WordPackage, main: str, story: Story, has_even: bool) -> tuple[list[Line], list[Line], int]:
     """Return the lines in visible headers, the lines in visible footers, and the number of characters in both.
 
-    Repeated lines are left out from the lines, but counted.
+    A repeated line is returned a single time, but counted each time.
     """
     above: list[Line] = []
     below: list[Line] = []

@@ -228,7 +228,7 @@ def _page(
 
 
 def _heads(mail: Message) -> tuple[dict[str, str], list[str]]:
-    """Return the fields to show, decoded, and the warnings about guessed encodings."""
+    """Return the header fields to show, decoded, and warnings about guessed encodings."""
     heads: dict[str, str] = {}
     warnings: list[str] = []
     for name in HEADS:
@@ -238,7 +238,10 @@ def _heads(mail: Message) -> tuple[dict[str, str], list[str]]:
 
 
 def _field(value: str, warnings: list[str]) -> str:
-    """Decode a field: encoded words (RFC 2047), and bytes in an encoding found by the letters."""
+    """Return a header field decoded: encoded words (RFC 2047), and raw bytes in the encoding which fits their letters.
+
+    Adds to `warnings` if an encoding is guessed.
+    """
     raw = value.encode("utf-8", "surrogateescape")
     if not raw.isascii():
         result = decoded(raw)
@@ -303,7 +306,8 @@ def _enclosed_mails(part: Message) -> list[Message]:
 
 
 def _one_of(forms: Sequence[_Body]) -> _Body:
-    """Choose between forms like plain text and HTML: the first with text, unless a later form has much more text.
+    """Choose between forms like plain text and HTML: return the first with text, unless a later form has much more
+    text.
 
     The chosen form also gets the files and mails attached to other forms.
     """
@@ -384,7 +388,9 @@ def _without_pgp(text: str, body: _Body) -> str:
 
 
 def _join_flowed(text: str, *, is_joined: bool) -> Iterator[str]:
-    """Join lines which the mail program broke (RFC 3676): lines ending with a space, at the same quotation depth."""
+    """Join lines which the mail program broke (RFC 3676): a line ending with a space continues on the next line at the
+    same quotation depth.
+    """
     open_line, open_depth = "", -1
     for line in text.split("\n"):
         depth = len(line) - len(line.lstrip(">"))

@@ -356,9 +356,9 @@ def _inner(element: Any, walk: Walk, depth: int, *, keep_lines: bool = False) ->
 
 
 def _find_notes(tree: Any, walk: Walk, unused: Set[str] = frozenset()) -> None:
-    """Store the short notes to which links refer, by id, to be moved into sentences.
+    """Store in `walk` the short footnotes to which links refer, by id, to be moved into the linking sentences.
 
-    Notes with an id in `unused` stay where they are.
+    Footnotes with an id in `unused` are not moved.
     """
     targets: dict[str, Any] = {}
     for element in tree.iter(etree.Element):
@@ -400,7 +400,7 @@ NOTE_NAME = re.compile(r"footnote|endnote|noteref|_ftn|_edn|cite_note")
 
 
 def is_note(element: Any, rules: StyleRules) -> bool:
-    """Whether an element may be a note: few child elements, and all text visible."""
+    """Whether an element may be a footnote: few child elements, and all text visible."""
     parts = list(islice(element.iter(etree.Element), MOST_IN_NOTE))
     if len(parts) == MOST_IN_NOTE or any(part.tag in NOT_IN_NOTES or part.tag in DROPPED for part in parts):
         return False
@@ -408,7 +408,7 @@ def is_note(element: Any, rules: StyleRules) -> bool:
 
 
 def _note_text(element: Any) -> Iterator[str]:
-    """Yield a note's text without its links back."""
+    """Yield a footnote's text without its links back."""
     link_text = element.text_content().strip() if element.tag in ("a", "sup") else None
     if link_text is not None and (NOTE_MARK.fullmatch(link_text) or BACK.fullmatch(link_text)):
         return
@@ -421,7 +421,7 @@ def _note_text(element: Any) -> Iterator[str]:
 
 
 def is_mark(link: Any) -> bool:
-    """Whether a link is a note's mark: raised, or with a class, role or address which names notes."""
+    """Whether a link is a footnote's mark: raised, or with a class, role or address which names footnotes."""
     if not (link.get("href") or "").startswith("#") or not NOTE_MARK.fullmatch(link.text_content().strip()):
         return False
     named = " ".join(link.get(name) or "" for name in ("class", "role", "epub:type", "href"))
@@ -431,7 +431,7 @@ def is_mark(link: Any) -> bool:
 
 
 def _note_at(element: Any, walk: Walk) -> str | None:
-    """Return a placeholder for the note if the element is a note's mark, else `None`."""
+    """Return a placeholder for the footnote if the element is a footnote's mark, else `None`."""
     if element.tag not in ("a", "sup"):
         return None
     links = [element] if element.tag == "a" else element.findall("a")

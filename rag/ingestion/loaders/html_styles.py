@@ -74,7 +74,9 @@ PLAIN = Look()
 
 
 def look_of(style: str, place: int = 0) -> Look:
-    """Parse a CSS style. `place` numbers the rule in the document: for colours, the last rule wins."""
+    """Return the look given by a CSS style. `place` is the rule's index in the document: for colours, the last rule
+    wins.
+    """
     if not style:
         return PLAIN
     colours = COLOUR.findall(style)
@@ -124,7 +126,7 @@ class StyleRules:
 
 
 def style_rules(tree: Any, styles: str = "") -> StyleRules:
-    """Return the rules in a document's style sheets, and in `styles` from other files."""
+    """Return the rules in a document's embedded style sheets, and in `styles`, the text from separate style sheets."""
     embedded = (sheet.text or "" for sheet in tree.iter("style"))
     sheets = COMMENT.sub("", "\n".join((styles, *embedded))[:STYLES_LOOKED_AT])
     looks: dict[tuple[str, str, str], Look] = {}

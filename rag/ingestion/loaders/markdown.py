@@ -68,7 +68,7 @@ def _rows(table: str) -> str:
 
 
 def _clean_lines(text: str) -> str:
-    """Clean a text like plain text, but keep leading blanks, which have a meaning in Markdown."""
+    """Return a text cleaned like plain text, but with leading blanks, which have a meaning in Markdown."""
     lines = text.split("\n")
     cleaned = (line[: len(line) - len(line.lstrip(" \t"))].expandtabs(4) + normalise_characters(line) for line in lines)
     return BLANK_LINES.sub("\n\n", "\n".join(line.rstrip() for line in cleaned)).strip("\n")
@@ -123,7 +123,7 @@ def _visible(text: str, read_table: Callable[[str], str]) -> str:
 
 
 def _with_tables(text: str, read_table: Callable[[str], str]) -> str:
-    """Replace each HTML table by rows.
+    """Return the text with HTML tables replaced by rows.
 
     A regular expression would scan the rest of the text again for each unclosed table.
     """
@@ -160,7 +160,7 @@ LONGEST_QUOTED = 200
 
 @dataclass
 class Marks:
-    """Notes and struck text in a document: notes by label, and numbered by first reference."""
+    """Footnotes and struck text in a document: footnotes by label, numbered by first reference."""
 
     texts: dict[str, str] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
@@ -172,7 +172,7 @@ class Marks:
         return small(str(self.numbers.setdefault(label, len(self.numbers) + 1)))
 
     def reference(self, match: re.Match[str]) -> str:
-        """Return a placeholder for the note to which this match refers."""
+        """Return a placeholder for the footnote to which this match refers."""
         if match["inline"]:
             return self.notes.refer(self.number(f"{len(self.numbers)} inline"), match["inline"].strip())
         label = match["label"]
@@ -237,7 +237,9 @@ def _blocks(lines: list[str]) -> Iterator[Block]:
 
 
 def _without_definitions(blocks: list[Block], marks: Marks) -> Iterator[Block]:
-    """Store short notes in `marks`, and yield all other blocks. Long notes stay in the text, after their number."""
+    """Store short footnotes in `marks`, and yield all other blocks. Long footnotes stay in the text, after their
+    number.
+    """
     used = {
         match["label"] for block, is_code in blocks if not is_code for match in REFERENCE.finditer("\n".join(block))
         if match["label"] and not NOTE_DEFINITION.match(block[0])
@@ -277,7 +279,9 @@ def _without_definitions(blocks: list[Block], marks: Marks) -> Iterator[Block]:
 
 
 def _write_marks(text: str, marks: Marks) -> str:
-    """Write notes, raised and lowered text, and struck text in a block. Inline code stays unchanged."""
+    """Return a block's text with footnotes, raised and lowered text, and struck text written. Inline code stays
+    unchanged.
+    """
     parts = list(_split_code(text))
     rewritten = "".join(part if is_code else _replace_marks(part, marks) for part, is_code in parts)
     if len(parts) > 1 or rewritten != text:

@@ -36,7 +36,7 @@ def nested_frames(horizontal: Sequence[Segment], vertical: Sequence[Segment]) ->
 
 
 def _merge(segments: Iterable[Segment]) -> list[Segment]:
-    """Join pieces which continue a line."""
+    """Return the segments; segments which continue each other on a line are joined."""
     lines: list[Segment] = []
     for place, begin, end in sorted((round(place), begin, end) for place, begin, end in segments):
         last = lines[-1] if lines else (-math.inf, 0.0, 0.0)

@@ -185,9 +185,9 @@ class TextRecognition:
         tenant_id: str = "",
         receipt: Receipt | None = None,
     ) -> tuple[Page, ...]:
-        """Recognise a batch of pages in a PDF; their `method` is "ocr" if there is text.
+        """Return a batch of a PDF's pages with recognised text; their `method` is "ocr" if there is text.
 
-        `receipt` gets the call to a provider. Raises `ProviderError`s, `DocumentError`s and, without an engine,
+        `receipt` records the call to a provider. Raises `ProviderError`s, `DocumentError`s and, without an engine,
         `SettingsError`.
         """
         provider = self.provider
@@ -272,7 +272,9 @@ def run_tesseract(
     layout: str = LAYOUT,
     run: Callable[..., subprocess.CompletedProcess[bytes]] = subprocess.run,
 ) -> tuple[str, tuple[PageMark, ...]]:
-    """Return the text which Tesseract finds in a picture, with tables in rows, and the marks; both empty on failure."""
+    """Return the text which Tesseract finds in a picture, with tables in rows, and boxes around lines and tables; both
+    empty on failure.
+    """
     arguments = ["stdin", "stdout", "-l", languages, "--psm", layout, "tsv"]
     return text_of(confined_output(program, arguments, picture, TESSERACT_SECONDS_PER_PAGE, run=run), TESSERACT_SCALE)
 
@@ -311,7 +313,7 @@ def tesseract_languages(program: str, language: str) -> str:
 
 
 def recognised(page: Page, text: str, engine: str, marks: tuple[PageMark, ...] | None = None) -> Page:
-    """Return the page with recognised text. If the page has text beside a large picture, the recognised text is added.
+    """Return the page with the recognised text, which is added below the page's existing text, if any.
 
     `marks` are boxes around recognised lines and tables, or `None` if unknown.
     """
@@ -329,7 +331,10 @@ def recognised(page: Page, text: str, engine: str, marks: tuple[PageMark, ...] |
 
 
 def _marks(page: Page, recognised_marks: tuple[PageMark, ...] | None) -> tuple[PageMark, ...] | None:
-    """Return the marks for a page with added text. A picture is replaced by the marks recognised inside it."""
+    """Return a page's marks (boxes around lines, tables and pictures) after the pictures were read.
+
+    Each picture's mark is replaced by the marks recognised inside the picture.
+    """
     if recognised_marks is None or page.marks is None:
         return page.marks if page.text.strip() else recognised_marks
     pictures = [mark for mark in page.marks if mark.kind == "picture"]
@@ -412,9 +417,9 @@ class TesseractLine:
 
 
 def text_of(output: str, scale: float) -> tuple[str, tuple[PageMark, ...]]:
-    """Convert Tesseract's TSV output to text and marks. `scale` is in pixels per point.
+    """Convert Tesseract's TSV output to text, and boxes around lines and tables.
 
-    Any other output is already text, and is returned without marks.
+    `scale` is in pixels per point. Any other output is already text, and is returned without boxes.
     """
     if not output.startswith(FIRST_COLUMN):
         return output, ()

@@ -134,12 +134,12 @@ class OfficePackage:
         return self._relations[part]
 
     def related(self, part: str, kind: str) -> Any:
-        """Parse the first linked part with this kind, or return `None` without a link."""
+        """Return the first linked part with this kind, parsed, or `None` without a link."""
         name = self.related_name(part, kind)
         return None if name is None else self.root(name)
 
     def by_link(self, part: str, link: str) -> Any:
-        """Parse the part linked under an id, or return `None`."""
+        """Return the part linked under an id, parsed, or `None`."""
         relation = self.relations(part).get(link)
         return None if relation is None else self.root(relation.target)
 
@@ -189,7 +189,7 @@ def require_unpacked(content: bytes, limits: ExtractionLimits) -> None:
 
 
 def guarded(read: Callable[[], Read]) -> Read:
-    """Call a function which reads a file, and convert any library's error to `FileDamaged`."""
+    """Call a function which reads a file, and return the result. Any library's error becomes `FileDamaged`."""
     try:
         return read()
     except (DocumentError, MemoryError):

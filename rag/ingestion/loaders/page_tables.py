@@ -97,7 +97,7 @@ class PageTable:
         return lines_of(self.rows, self.head_rows)
 
     def mirrored(self) -> PageTable:
-        """Return the table mirrored at a vertical line, for text from right to left."""
+        """Return the table mirrored left to right, for text which runs from right to left."""
         left, bottom, right, top = self.box
         parts = tuple((-end, low, -begin, high) for begin, low, end, high in self.parts)
         return replace(self, box=(-right, bottom, -left, top), parts=parts, is_mirrored=not self.is_mirrored)
@@ -257,7 +257,7 @@ def text_lines(words: Sequence[Word]) -> list[list[Word]]:
 
 
 def _parts(row: Sequence[Word], rules: RulingLines, column_gap: float, *, is_mirrored: bool) -> list[Word]:
-    """Divide a line into cells, at wide gaps and at vertical ruling lines."""
+    """Return a line's cells, divided at wide gaps and at vertical ruling lines."""
     low, high = min(word.box[1] for word in row), max(word.box[3] for word in row)
     verticals = [rule for rule in rules.vertical if rule[1] <= high and rule[2] >= low]
     parts: list[Word] = []
@@ -374,7 +374,7 @@ def _is_ruled_in(line: Sequence[Word], rules: RulingLines) -> bool:
 
 
 def _is_inner(line: Sequence[Word], region: Sequence[Sequence[Word]]) -> bool:
-    """Whether a line with a single cell starts at or after the second column, and therefore continues the row above."""
+    """Whether a line with a single cell starts at or after the second column, and thus continues the row above."""
     rows = [row for row in region if len(row) > 1]
     first_right = max((row[0].box[2] for row in rows), default=0.0)
     left = min((row[1].box[0] for row in rows), default=0.0)
@@ -483,7 +483,7 @@ def _part_words(vertical: Sequence[tuple[float, float, float]], lines: Sequence[
 
 
 def _cluster(places: Sequence[float]) -> list[float]:
-    """Sort positions, and keep the first among close positions."""
+    """Return the sorted positions; positions close to the previous position are left out."""
     clustered: list[float] = []
     for place in sorted(places):
         if not clustered or place - clustered[-1] > SAME_LINE:
@@ -569,7 +569,9 @@ def _gap_within_rows(lines: Sequence[Sequence[Word]], columns: int) -> float:
 
 
 def _rows_in(band: list[Sequence[Word]], columns: int, fewest: int) -> list[list[Sequence[Word]]]:
-    """Divide the lines between two ruling lines into rows, if enough lines start a new cell in every column."""
+    """Return the rows between two ruling lines: a row per line if enough lines start a new cell in every column, else a
+    single row.
+    """
     full = [line for line in band if len(line) == columns]
     if len(full) < fewest or any(not BEGINNING.match(part.text) for line in full for part in line):
         return [band]
@@ -596,7 +598,7 @@ def _with_wide(
     columns: Sequence[tuple[float, float]],
     cells: list[list[list[Word]]],
 ) -> list[list[list[Word]]]:
-    """Repeat a cell which spans several columns, for example a centred head, in each column."""
+    """Return the cells, with a cell which spans several columns, for example a centred head, repeated in each column."""
     for band, row in zip(bands, cells, strict=True):
         for part in (part for line in band for part in line):
             over = [

@@ -329,7 +329,7 @@ class OpenPdf:
             return True
 
     def _without_text(self, page: pypdfium2.PdfPage | None, number: int, read: RawPage) -> RawPage:
-        """Add a warning to a page without text: the page is blank, or a picture."""
+        """Return a page which has no text with a warning: the page is blank, or a picture."""
         if read.has_hidden:
             return read
         if self._shows_nothing(page, number):
@@ -392,7 +392,7 @@ def _render(page: pypdfium2.PdfPage, *, scale: float = 1) -> Any:
 
 
 def _with_print(page: pypdfium2.PdfPage, places: Sequence[Box]) -> list[Box]:
-    """Return the boxes of pictures which probably contain text."""
+    """Return the boxes of pictures on a page which probably contain text."""
     if page.get_rotation() % 360 or (drawn := _render(page, scale=PRINT_SCALE)) is None:
         return []
     x, _, _, y = page.get_bbox()

@@ -56,7 +56,9 @@ UNREAD_COMMENTS = ("1 comment was not read.", "{count} comments were not read.")
 
 @dataclass(frozen=True)
 class Addition:
-    """Text from an annotation, with a box in points."""
+    """Text from an annotation, for example a form field's value or a typed note, to insert into a page's text. The box
+    is in points.
+    """
 
     text: str
     box: Box
@@ -366,7 +368,7 @@ def _place(addition: Addition, words: Sequence[PlacedWord]) -> PlacedAddition:
 
 
 def _below(addition: Addition, words: Sequence[PlacedWord]) -> PlacedAddition:
-    """Place an addition below the nearest line above, preferably a line in the same column."""
+    """Return the insertion place for an addition: below the nearest line above, preferably in the same column."""
     left, _, right, _ = addition.box
     middle = (addition.lettered[1] + addition.lettered[3]) / 2
     above = [placed for placed in words if placed.word.middle >= middle]
@@ -381,7 +383,9 @@ def _below(addition: Addition, words: Sequence[PlacedWord]) -> PlacedAddition:
 
 
 def put_additions(characters: list[str], text: str, placed: Sequence[PlacedAddition]) -> list[str]:
-    """Insert additions into a page's letters. Return the texts to write below, for additions without an index."""
+    """Insert annotations' texts into a page's letters. Return the texts which have no position in the text, to write
+    below.
+    """
     below: list[str] = []
     for item in placed:
         added, index = item.addition.text, item.index

@@ -25,7 +25,7 @@ Span = tuple[int, int, bool]
 
 
 class Drawing(Protocol):
-    """Answers questions about how words are drawn."""
+    """Tells which of a page's words are drawn together, in a single text object."""
 
     def cut(self, placed: PlacedWord, edge: float) -> tuple[PlacedWord, PlacedWord] | None:
         """Split a word at a horizontal position if both parts are drawn separately; else return `None`."""
@@ -229,7 +229,10 @@ def _rows(words: Sequence[PlacedWord]) -> list[list[PlacedWord]]:
 def _best(
     rows: Sequence[Sequence[PlacedWord]], drawing: Drawing
 ) -> tuple[int, int, tuple[list[PlacedWord], list[PlacedWord]]] | None:
-    """Find the gap which most rows have. Return the first row, the end row, and the words on the left and right."""
+    """Find the gap between two text columns which most rows have.
+
+    Returns the first row, the end row (exclusive), and the words on the left and right; `None` if no gap is found.
+    """
     for edge in _edges(rows):
         parted = [_sides(row, edge, drawing) for row in rows]
         for first, last in _runs(rows, parted):
@@ -322,7 +325,9 @@ def _leading(rows: Sequence[Sequence[PlacedWord]]) -> float:
 def _runs(
     rows: Sequence[Sequence[PlacedWord]], parted: Sequence[tuple[list[PlacedWord], list[PlacedWord]] | None]
 ) -> list[tuple[int, int]]:
-    """Return ranges of rows in which no word crosses the gap, longest first. Isolated rows at both ends are cut."""
+    """Return ranges of rows in which no word crosses the gap, longest first. A first or last row far from the rest is
+    cut.
+    """
     usual = _leading(rows)
     runs: list[tuple[int, int]] = []
     begin = 0

@@ -168,7 +168,7 @@ def _matrix_of(item: Any) -> Matrix:
 
 
 def _combine(inner: Matrix, outer: Matrix | None) -> Matrix:
-    """Combine the matrix of an object inside a form with the form's matrix."""
+    """Multiply the matrix of an object inside a form by the form's matrix, and return the product."""
     if outer is None:
         return inner
     a, b, c, d, e, f = inner

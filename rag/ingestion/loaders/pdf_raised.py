@@ -52,7 +52,7 @@ class SmallRun:
     is_fraction: bool = False
 
     def describe(self, before: str, part: str) -> tuple[str, bool]:
-        """Return the letters as they are written in the text, and whether they are a note's mark."""
+        """Return the letters as they are written in the text, and whether they are a footnote's mark."""
         if self.is_fraction:
             return f"{' ' if before[-1:].isdigit() else ''}{part}", False
         return raised(before, part) if self.is_raised else (lowered(part), False)
@@ -166,7 +166,7 @@ def mark_runs(characters: list[str], runs: Sequence[SmallRun]) -> None:
 
 
 def with_small_characters(words: Sequence[PlacedWord], text: str, runs: Sequence[SmallRun]) -> list[PlacedWord]:
-    """Write raised and lowered letters in table cells. A note's mark stays in the cell."""
+    """Write raised and lowered letters in table cells, and return the words. A footnote's mark stays in the cell."""
     changed = list(words)
     for number, placed in enumerate(words):
         # If some letters of a word were not found, the letters have no known places.
@@ -184,16 +184,16 @@ def with_small_characters(words: Sequence[PlacedWord], text: str, runs: Sequence
 
 
 class _PageNotes(Notes):
-    """The notes on a page: only the marks, because the notes stay at the bottom."""
+    """The footnotes on a page: only their marks, because the footnotes' texts stay at the bottom."""
 
     def add_line(self, mark: str, text: str) -> None:
         pass
 
 
 def written_lines(lines: Sequence[str], styles: dict[str, Style]) -> tuple[list[str], dict[str, Style]]:
-    """Write raised and lowered letters in a page's lines, and move note marks to the ends of sentences.
+    """Return a page's lines with raised and lowered letters written, and footnote marks moved to the ends of sentences.
 
-    Returns the lines, and the styles by line text.
+    Also returns the styles by line text.
     """
     if not any(PART_MARKS.search(line) for line in lines):
         return list(lines), styles

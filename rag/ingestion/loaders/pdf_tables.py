@@ -41,7 +41,9 @@ FEWEST_COLUMN_LINES = 6
 
 @dataclass(frozen=True)
 class TextWithTables:
-    """A page's original text, the letters with tables inserted, and the tables' boxes on the page."""
+    """A page's original text; a list with each letter, into which tables are inserted; and the tables' boxes on the
+    page.
+    """
 
     text: str
     characters: list[str]
@@ -50,7 +52,7 @@ class TextWithTables:
 
 @dataclass(frozen=True)
 class Drawing:
-    """Answers how a page's words are drawn, for `pdf_columns`."""
+    """Tells how a page's words are drawn, for `pdf_columns`."""
 
     text_page: Any
 
@@ -78,9 +80,9 @@ class Drawing:
 def tables_with(
     words: Sequence[PlacedWord], additions: Sequence[PlacedAddition], rules: RulingLines
 ) -> tuple[list[PageTable], list[PlacedAddition]]:
-    """Find a page's tables, and the additions inside cells.
+    """Return a page's tables, and the additions (form values and typed notes) inside their cells.
 
-    Only ruled tables take additions: a label with a form field beside is no table row.
+    Only tables with ruling lines take additions: a label beside a form field is no table row.
     """
     page_words = [placed.word for placed in words]
     values = [placed for placed in additions if not placed.addition.is_separate and placed.index >= 0]
@@ -99,7 +101,10 @@ def _is_within(placed: PlacedAddition, table: PageTable) -> bool:
 
 
 def listings(text_page: Any, text: str, texts: dict[int, TextObject], rules: RulingLines) -> set[int]:
-    """Return the indexes of letters in fixed-width lines, outside ruled tables, on a page mainly in other fonts."""
+    """Return the indexes of letters in fixed-width lines, which may be lists; empty if most text is fixed-width.
+
+    Lines inside tables with ruling lines are left out.
+    """
     fixed = sum(item.box[2] - item.box[0] for item in texts.values() if item.is_fixed)
     if not 0 < fixed <= 0.5 * sum(item.box[2] - item.box[0] for item in texts.values()):
         return set()
@@ -118,7 +123,7 @@ def listings(text_page: Any, text: str, texts: dict[int, TextObject], rules: Rul
 
 
 def put_lists(text_page: Any, put: TextWithTables, objects: PageObjects) -> set[int]:
-    """Put the rows in place of lists in a fixed-width font; return the indexes of the lists' letters."""
+    """Write rows in place of the lists in a fixed-width font; return the indexes of the lists' letters."""
 
     def is_fixed(index: int) -> bool:
         item = objects.texts.get(owner_of(text_page, index))
@@ -139,7 +144,9 @@ def put_lists(text_page: Any, put: TextWithTables, objects: PageObjects) -> set[
 
 
 def going_on(tables: list[PageTable], table_above: PageTable | None) -> list[PageTable]:
-    """Return the tables; if the first continues `table_above`, the last on the previous page, with the same heads."""
+    """Return the page's tables. A first table which continues `table_above`, the last table on the previous page, gets
+    the same column heads.
+    """
     if tables and table_above is not None and tables[0].goes_on_from(table_above):
         return [tables[0].with_heads_of(table_above), *tables[1:]]
     return tables
@@ -159,7 +166,7 @@ def holds_columns(table: PageTable, sets: Sequence[Columns]) -> bool:
 def put_tables(
     put: TextWithTables, words: Sequence[PlacedWord | TurnedWord], tables: Sequence[PageTable], turn: int = 0
 ) -> set[int]:
-    """Replace each table's words by the table's rows, at the first word. Return the letters' indexes.
+    """Write each table's rows in place of the table's words, at the first word. Return the replaced letters' indexes.
 
     Boxes are converted back to the unturned page by `turn`, and stored in `put.boxes`.
     """
@@ -203,7 +210,7 @@ def _count_characters(words: Sequence[PlacedWord | TurnedWord]) -> Counter[str]:
 
 
 def _is_part(box: Box, table: PageTable) -> bool:
-    """Whether a word lies within one of a table's lines."""
+    """Whether a word belongs to a table: the word's middle is inside a box in `table.parts`."""
     x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
     return any(left <= x <= right and bottom <= y <= top for left, bottom, right, top in table.parts)
 
@@ -258,7 +265,7 @@ def put_turned(
 ) -> list[PageTable]:
     """Write tables and turned words into the text. Return the tables with turn `main`, except text columns.
 
-    `frames` has the words by turn; turn 0 is level text.
+    A turn counts quarter turns counterclockwise, 0 for horizontal text. `frames` has the words by turn.
     """
     free: dict[int, list[TurnedWord]] = {}
     for turn, words in frames.items():

@@ -165,7 +165,9 @@ class _PageReader:
         self._places += [("left out", box) for box in line_boxes(box for box in boxes if box is not None)]
 
     def place_words(self) -> None:
-        """Mark small letters, place the additions, and find the words' boxes if anything needs them."""
+        """Mark raised and lowered letters, choose places for annotations' texts, and find the words' boxes if they are
+        needed.
+        """
         text_page, text, characters, objects = self._text_page, self._text, self._characters, self._objects
         runs = find_small_runs(text_page, text, characters, objects.texts)
         self._turned = find_turned_words(text_page, text, characters, objects.texts)
@@ -185,7 +187,7 @@ class _PageReader:
         self._places += [("note", placed.addition.box) for placed in self._additions]
 
     def put_tables(self, table_above: PageTable | None) -> None:
-        """Insert lists, tables and turned words where they belong in the text, and find the columns."""
+        """Insert lists, tables and turned words at their positions in the text, and find the columns."""
         in_lists = set() if self._turned else put_lists(self._text_page, self._put, self._objects)
         if not self._may_have_tables and not self._is_crossed:
             for turned_words in self._turned.values():
@@ -233,7 +235,7 @@ class _PageReader:
         put_tables(self._put, [*words, *(placed.word() for placed in within)], self._tables)
 
     def write_lines(self, *, has_paragraphs_by_gaps: bool) -> None:
-        """Write the text line by line, with styles and boxes; additions without a place come last."""
+        """Write the text line by line, with styles and boxes. Annotations' texts without a position come last."""
         text_page, text, characters, texts = self._text_page, self._text, self._characters, self._objects.texts
         put_spaces(text_page, text, characters, texts)
         below = put_additions(characters, text, self._additions)

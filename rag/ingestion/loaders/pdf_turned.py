@@ -25,7 +25,9 @@ NAME_DISTANCE = 5.0
 
 @dataclass(frozen=True, slots=True)
 class TurnedWord:
-    """A word with the box in the turn's frame, and the letters' indexes in the page's text."""
+    """A turned word: the box on the page rotated to make the word horizontal, and the letters' indexes in the page's
+    text.
+    """
 
     word: Word
     indexes: tuple[int, ...]
@@ -39,7 +41,7 @@ def turn_of(a: float, b: float, d: float) -> int:
 
 
 def turned_box(box: Box, turn: int) -> Box:
-    """Convert a box on the page to a turn's frame."""
+    """Convert a box to the page rotated to make text with this turn (in quarter turns) horizontal."""
     left, bottom, right, top = box
     match turn % 4:
         case 1:
@@ -52,7 +54,7 @@ def turned_box(box: Box, turn: int) -> Box:
 
 
 def turned_rules(rules: RulingLines, turn: int) -> RulingLines:
-    """Convert a page's ruling lines to a turn's frame."""
+    """Convert a page's ruling lines to the page rotated to make text with this turn horizontal."""
     flat = [turned_box((left, y, right, y), turn) for y, left, right in rules.horizontal]
     upright = [turned_box((x, bottom, x, top), turn) for x, bottom, top in rules.vertical]
     if turn % 2:
@@ -78,7 +80,7 @@ def turned_words(characters: Iterable[tuple[int, str, Box]], turn: int) -> list[
 
 
 def _glyphs(characters: Iterable[tuple[int, str, Box]], turn: int) -> list[TurnedWord]:
-    """Return each letter with the box in the turn's frame. Ligatures like "ffi", cut by pdfium, are rejoined."""
+    """Return each letter with the box on the page rotated by `turn`. Ligatures like "ffi", cut by pdfium, are rejoined."""
     glyphs: list[TurnedWord] = []
     for index, character, box in characters:
         glyph = TurnedWord(Word(character, turned_box(box, turn)), (index,))
@@ -116,9 +118,10 @@ def _join(pieces: Sequence[TurnedWord]) -> TurnedWord:
 def upright_heads(
     words: Sequence[TurnedWord], turn: int, main: int, rules: RulingLines, upright: Sequence[Word]
 ) -> list[TurnedWord]:
-    """Return turned heads and row names in tables like level words, in the frame `main`.
+    """Convert turned column heads and row names in tables to horizontal words, with boxes on the page rotated by
+    `main`.
 
-    `rules` are the page's ruling lines, `upright` the words in `main`. Notes in the margin are left out: they lie
+    `rules` are the page's ruling lines, `upright` the horizontal words. Notes in the margin are left out: they lie
     outside the table's lines and columns.
     """
     if len(words) > MOST_HEADS:
@@ -196,7 +199,7 @@ def _goes_on(head: Sequence[TurnedWord], part: Sequence[TurnedWord], rules: Ruli
 
 
 def _box_in_frame(head: Sequence[TurnedWord], turn: int, main: int) -> Box:
-    """Return a head's box in the frame `main`."""
+    """Return a head's box on the page rotated by `main`."""
     boxes = [turned_box(word.word.box, main - turn) for word in head]
     return min(b[0] for b in boxes), min(b[1] for b in boxes), max(b[2] for b in boxes), max(b[3] for b in boxes)
 
@@ -214,7 +217,7 @@ def _is_enclosed(box: Box, verticals: Sequence[tuple[float, float, float]], heig
 
 
 def _stand_upright(head: Sequence[TurnedWord], box: Box, middle: float) -> TurnedWord:
-    """Return a head converted to a single level word with the box's width, on a line at the height `middle`."""
+    """Return a head converted to a single horizontal word with the box's width, on a line at the height `middle`."""
     height = min(word.word.height for word in head)
     text = " ".join(word.word.text for word in head)
     upright = Word(text, (box[0], middle - height / 2, box[2], middle + height / 2))

@@ -132,7 +132,9 @@ def fold(text: str) -> str:
 
 
 def marked(picture: Image.Image, page: Any, boxes: list[Box], strong: Sequence[Box] = ()) -> Image.Image:
-    """Mark rectangles on the picture, also on rotated and cropped pages; `strong` rectangles are drawn on top."""
+    """Return the picture with rectangles marked, also on rotated and cropped pages; `strong` rectangles are drawn on
+    top.
+    """
     layer = Image.new("RGB", picture.size, (255, 255, 255))
     draw = ImageDraw.Draw(layer)
     left, bottom, right, top = page.get_bbox()
@@ -298,7 +300,9 @@ def pictures_as_pdf(content: bytes, numbers: Sequence[int]) -> bytes:
 
 @contextmanager
 def opened(content: bytes) -> Iterator[Image.Image]:
-    """Open a picture without decoding, if it is within the size limits. Raises `FileDamaged` and `FileTooLarge`."""
+    """Yield a picture, opened without decoding, if it is within the size limits. Raises `FileDamaged` and
+    `FileTooLarge`.
+    """
     is_of_phone = PHONE_PICTURE.match(content) is not None
     # The decoder starts a thread for each part, and ends the process if this fails.
     with threads_allowed() if is_of_phone else nullcontext(True) as can_decode:

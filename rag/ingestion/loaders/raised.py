@@ -1,7 +1,7 @@
-"""Write raised and lowered characters as in print, and put notes beside their sentences.
+"""Write raised and lowered characters as in print, and put footnotes beside their sentences.
 
-10³, m² and CO₂ keep their small figures. A raised 1 after "30" is a note's mark, and must not become 301: the mark
-moves to the end of the sentence, with the note's text if known.
+10³, m² and CO₂ keep their small figures. A raised 1 after "30" is a footnote's mark, and must not become 301: the mark
+moves to the end of the sentence, with the footnote's text if known.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ LOOKED_AT = 40
 
 
 def raised(before: str, text: str) -> tuple[str, bool]:
-    """Return raised characters as text, and whether they are a note's mark. `before` is the preceding text."""
+    """Return raised characters as text, and whether they are a footnote's mark. `before` is the preceding text."""
     mark = text.strip()
     if not mark:
         return text, False
@@ -94,7 +94,7 @@ def minutes_or_cents(before: str, text: str, after: str) -> str:
 
 
 def placed_in_cell(before: str, text: str, place: str) -> str:
-    """Write a raised or lowered part in a table cell. A note's mark stays where it is."""
+    """Return a raised or lowered part, written for a table cell. A footnote's mark is not moved."""
     if not text.strip() or not place.startswith(("super", "sub")):
         return text
     if place.startswith("sub"):
@@ -109,7 +109,7 @@ def lowered(text: str) -> str:
 
 
 def small(text: str) -> str:
-    """Write a text in raised characters; unchanged unless all characters have a raised form."""
+    """Return a text in small raised characters; unchanged unless all characters have a raised form."""
     return text.translate(RAISED) if RAISABLE.fullmatch(text) else text
 
 
@@ -132,7 +132,7 @@ MOST_REPEATED = 10
 
 @dataclass(frozen=True)
 class Note:
-    """A note to which a text refers, with the mark."""
+    """A footnote or endnote: the mark in the text, and the note's text."""
 
     mark: str
     text: str = ""
@@ -142,7 +142,7 @@ class Note:
 
 
 class Notes:
-    """A document's notes. They include lines which start with a mark, for marks typed by hand."""
+    """A document's footnotes and endnotes. They include lines which start with a mark, for marks typed by hand."""
 
     def __init__(self) -> None:
         self._notes: list[Note] = []
@@ -150,19 +150,20 @@ class Notes:
         self._repeated: Counter[str] = Counter()
 
     def refer(self, mark: str, text: str = "") -> str:
-        """Store a note, and return a placeholder. `placed` or `in_place` replaces the placeholder later."""
+        """Store a footnote, and return a placeholder. `placed` or `in_place` replaces the placeholder later."""
         self._notes.append(Note(mark, text))
         return f"{OPEN}{len(self._notes) - 1}{CLOSE}"
 
     def add_line(self, mark: str, text: str) -> None:
-        """Store a line which starts with a mark, because the line may be a note's text."""
+        """Store a line which starts with a mark, because the line may be a footnote's text."""
         self._lines[bare(mark)].append(text)
 
     def placed(self, text: str, *, are_all_below: bool = False, is_wrapped: bool = False) -> tuple[str, list[str]]:
-        """Replace placeholders: put each short note after its sentence. Return the text, and the notes to write below.
+        """Replace placeholders: put each short footnote after the sentence. Return the text, and the footnotes to write
+        below.
 
-        With `are_all_below` (for headings) all notes are written below. `is_wrapped` : a sentence may continue on the
-        next line.
+        With `are_all_below` (for headings) all footnotes are written below. `is_wrapped` means: a sentence may continue
+        on the next line.
         """
         if OPEN not in text:
             return text, []
@@ -190,7 +191,9 @@ class Notes:
         return "".join((*pieces, plain[last:])).rstrip(), below
 
     def in_place(self, text: str) -> str:
-        """Replace placeholders in a table cell by the note in brackets, or the mark of an unknown note."""
+        """Return a table cell's text with each placeholder replaced by the footnote in brackets, or by the mark if the
+        footnote is unknown.
+        """
 
         def note_text(match: re.Match[str]) -> str:
             note = self._notes[int(match[1])]
@@ -208,18 +211,18 @@ class Notes:
 
 
 def bare(mark: str) -> str:
-    """Return a note's mark without brackets and full stop."""
+    """Return a footnote's mark without brackets and full stop."""
     return mark.strip("()[].⁽⁾ ")
 
 
 def _bracket(note: Note) -> str:
-    """Write a note in brackets, without the full stop if the note is a single sentence."""
+    """Return a footnote in brackets; a single sentence loses the full stop."""
     text = str(note)
     return f"({text[:-1] if text.endswith('.') and '. ' not in text else text})"
 
 
 def _end_of_sentence(text: str, place: int, *, is_wrapped: bool) -> int:
-    """Return the position before the full stop of the sentence which contains this position."""
+    """Return the position before the full stop of the sentence in which `place` lies."""
     ended = JUST_ENDED.search(text[max(0, place - 8) : place])
     if ended is not None:
         return max(0, place - 8) + ended.start()
@@ -234,19 +237,20 @@ PART_MARKS = re.compile("[\ufdd3-\ufdd6]")
 
 
 def raised_part(text: str) -> str:
-    """Mark a piece of text as raised, to be written by `notes_below`."""
+    """Return a text marked as raised, to be written by `notes_below`."""
     return PART_MARKS.sub("", text).join(RAISED_PART)
 
 
 def lowered_part(text: str) -> str:
-    """Mark a piece of text as lowered, to be written by `notes_below`."""
+    """Return a text marked as lowered, to be written by `notes_below`."""
     return PART_MARKS.sub("", text).join(LOWERED_PART)
 
 
 def notes_below(text: str, notes: Notes, *, is_in_place: bool = False) -> str:
-    """Write raised and lowered parts in several lines, and put notes after their sentences or below the line.
+    """Return several lines with raised and lowered parts written, and footnotes put after their sentences or below the
+    line.
 
-    With `is_in_place`, marks and notes stay where they are, as in a table cell.
+    With `is_in_place`, marks and footnotes stay where they are, as in a table cell.
     """
     lines = [with_small_parts(line, notes) for line in text.split("\n")]
     if is_in_place:
@@ -260,7 +264,7 @@ def _place_notes(line: str, notes: Notes) -> list[str]:
 
 
 def with_small_parts(line: str, notes: Notes, *, has_stars: bool = True) -> str:
-    """Write raised and lowered parts in a line. A line which starts with a mark is stored as a note.
+    """Return a line with raised and lowered parts written. A line which starts with a mark is stored as a footnote.
 
     Without `has_stars`, a star is no mark, because it starts a list item.
     """

@@ -52,7 +52,10 @@ class Arranged:
 
 
 def text_in_order(lines: Sequence[Word], rules: RulingLines = NO_RULES) -> str:
-    """Return a page's text in reading order, with tables in rows. Parts in a row which were separate stay separate."""
+    """Return a page's text in reading order, with tables in rows.
+
+    Texts beside each other which were separate on the page stay separate.
+    """
     return arranged(lines, rules).text
 
 
@@ -74,7 +77,8 @@ def arranged(lines: Sequence[Word], rules: RulingLines = NO_RULES) -> Arranged:
 
 
 def with_spaces(text: str, words: Sequence[Sequence[str]], columns: Sequence[Sequence[int]]) -> str:
-    """Insert spaces which the recognition model left out, where the gap between two letters is wide.
+    """Return a line's text with the spaces which the recognition model left out, where the gap between two letters is
+    wide.
 
     `words` are the line's words in letters, `columns` the letters' horizontal positions.
     """

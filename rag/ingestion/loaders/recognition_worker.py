@@ -189,7 +189,9 @@ def _certainty(lines: list[FoundLine]) -> float:
 
 
 def summary_of(picture: ReadPicture) -> dict[str, Any]:
-    """Summarise a picture: text in reading order, numbers of unread and uncertain lines, and marks with boxes."""
+    """Return a picture's text in reading order, the numbers of unread and uncertain lines, and boxes around lines and
+    tables.
+    """
     lines = picture.lines
     unread = [line for line in lines if not line.text]
     unsure = [line for line in lines if line.text and not line.is_sure]

@@ -90,7 +90,7 @@ class _Group:
 
 @dataclass
 class _Story:
-    """The lines written until now for the main text, a header or footer, a box or a note."""
+    """The lines written until now for the main text, a header or footer, a box or a footnote."""
 
     lines: list[Line] = field(default_factory=list)
     runs: list[tuple[str, int]] = field(default_factory=list)
@@ -325,7 +325,7 @@ class _Walk:
         return True
 
     def _format(self, word: str, *, is_on: bool) -> bool:
-        """Handle a control word which formats the following text."""
+        """Handle a control word which formats the following text; return whether this applied."""
         group = self.group
         if word == "v":
             group.is_hidden = is_on

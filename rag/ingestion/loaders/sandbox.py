@@ -1,8 +1,8 @@
 """Read untrusted files in separate processes, to protect the application from harmful files.
 
-A few processes are kept ready. Each reads a single tenant's files, and can only write answers (`rag.sandbox`). A
-process is killed after a time limit, and replaced after a crash. Answers are JSON: no file can make the application run
-code.
+A few processes are kept ready. Each reads a single tenant's files, and can only write its results to the application
+(`rag.sandbox`). A process is killed after a time limit, and replaced after a crash. The results are JSON: no file can
+make the application run code.
 """
 
 from __future__ import annotations
@@ -243,9 +243,10 @@ class Sandbox:
         return self._run("draw", values, content, tenant_id=tenant_id).blob
 
     def answer(self, kind: str, content: bytes, values: Mapping[str, Any], *, tenant_id: str = "") -> Reply:
-        """Parse an answer from a source's server, with a time limit. Works only in a sandbox from `answers_sandbox_of`.
+        """Parse a response from a source's server (a website or drive which a collection follows), with a time limit.
 
-        Callers unpack the values inside `well_formed`. Raises `DocumentError`s.
+        Works only in a sandbox from `answers_sandbox_of`. Callers unpack the values inside `well_formed`. Raises
+        `DocumentError`s.
         """
         reply = self._run(
             "answer", {"of": kind, "told": dict(values)}, content, tenant_id=tenant_id, seconds=ANSWER_SECONDS
@@ -256,7 +257,7 @@ class Sandbox:
 
     @contextmanager
     def archive(self, source: Path | IO[bytes], *, tenant_id: str = "") -> Iterator[OpenArchive]:
-        """Open a ZIP archive, however large, in a separate process. Raises `InvalidInput`s."""
+        """Yield a ZIP archive, however large, opened in a separate process. Raises `InvalidInput`s."""
         with _as_file(source) as file:
             command = (*ARCHIVE_WORKER, str(file.fileno()), str(self._limits.memory_mb))
             opened = OpenArchive(
@@ -330,7 +331,9 @@ class Sandbox:
         return reply
 
     def _take(self, tenant_id: str | None = None) -> _Process:
-        """Take a process which has not read files from other tenants: a harmful file there could spy on this file."""
+        """Return a process which has not read other tenants' files, because a harmful file there could spy on this
+        file.
+        """
         with self._lock:
             self._end_idle(lambda process: not process.is_alive)
             for process in reversed(self._idle):
@@ -457,9 +460,10 @@ class OpenArchive:
 
 @contextmanager
 def _as_file(source: Path | IO[bytes]) -> Iterator[IO[bytes]]:
-    """Open a file read-only, for a process. Content in memory is first written to a temporary file.
+    """Yield a file opened read-only, for a process.
 
-    The temporary file's name is removed before writing: after a kill, nothing is left.
+    Content in memory is first written to a temporary file. The temporary file's name is removed before writing: after a
+    kill, nothing is left.
     """
     if isinstance(source, Path):
         with source.open("rb") as file:
@@ -567,7 +571,7 @@ class _Process:
 
 @contextmanager
 def well_formed() -> Iterator[None]:
-    """Convert errors while unpacking an answer to `FileDamaged`, because a harmful file may have forged the answer."""
+    """Convert errors while unpacking a result to `FileDamaged`, because a harmful file may have forged the result."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as exc:
@@ -593,7 +597,9 @@ def recognition_sandbox_of(limits: ExtractionLimits) -> Sandbox:
 
 @functools.cache
 def answers_sandbox_of(limits: ExtractionLimits, worker: str) -> Sandbox:
-    """Return the application's shared sandbox for answers from a source's servers; `worker` is the source's module."""
+    """Return the application's shared sandbox for parsing responses from a source's servers; `worker` is the source's
+    module.
+    """
     return Sandbox(limits, worker=("-m", worker), idle_seconds=IDLE_SECONDS)
 
 

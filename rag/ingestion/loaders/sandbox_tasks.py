@@ -1,4 +1,4 @@
-"""Perform tasks in a sandbox process, one after the other, each with limits and a single answer."""
+"""Perform tasks in a sandbox process, one after the other, each with limits and a single result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ServerAnswer: TypeAlias = tuple[dict[str, Any], bytes]
 
 
 def serve_tasks(answers: BinaryIO, perform: Perform) -> None:
-    """Perform tasks from stdin until it ends."""
+    """Perform tasks from stdin until stdin ends."""
     tasks = sys.stdin.buffer
     while (task := read_message(tasks)) is not None:
         limits = ExtractionLimits(**task.values.pop("limits"))
@@ -34,7 +34,10 @@ def serve_tasks(answers: BinaryIO, perform: Perform) -> None:
 
 
 def serve_answers(readers: Mapping[str, Callable[..., ServerAnswer]], load_libraries: Callable[[], None]) -> None:
-    """Read answers from a source's servers until stdin ends. The main function in the source's worker module."""
+    """Parse responses from a source's servers until stdin ends. The main function in the source's worker module.
+
+    `readers` has the parsing functions by the response's kind.
+    """
     memory_mb, order = sys.argv[1:]
     answers = answers_to_parent()
     load_libraries()

@@ -1,4 +1,4 @@
-"""The sandbox process: read tasks from stdin, write answers to stdout."""
+"""The sandbox process: read tasks from stdin, write results to stdout."""
 
 from __future__ import annotations
 

@@ -400,7 +400,7 @@ def _table_lines(
 
 
 def _repeat_merged(cells: Sequence[str | None]) -> list[str]:
-    """Repeat a merged cell's text in each column which the cell covers, unless the text is long."""
+    """Return a row's cells, with a merged cell's text repeated in each covered column, unless the text is long."""
     repeated: list[str] = []
     for cell in cells:
         repeated.append((repeated[-1] if repeated and len(repeated[-1]) <= 80 else "") if cell is None else cell)
@@ -450,7 +450,7 @@ def _depth(grid: Sequence[Sequence[str | None]]) -> int:
 
 
 def _guess_head_rows(grid: Sequence[Sequence[str | None]]) -> int:
-    """Guess how many rows are heads. Merged cells, for example years, may be in an upper head row."""
+    """Return how many rows are probably heads. Merged cells, for example years, may be in an upper head row."""
     if rows := guessed_head_rows(grid):
         return rows if rows > 1 or len(grid[0]) > 2 or _has_figures(grid) else 0
     rows = 1

@@ -1,7 +1,7 @@
-"""Copy read access from a source as access by our groups.
+"""Give access to a source's documents here to the groups which have access at the source.
 
-A collection has a single set of groups: the groups with access to the source folder. Imported are only files which all
-these groups may read, so nobody reads more here than at the source.
+A collection has a single set of groups: the groups with access to the source folder. Only files which all these groups
+may read are imported, so nobody reads more here than at the source.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Readers:
     is_everybody: bool = False
 
     def include(self, other: Readers) -> bool:
-        """Whether everybody in `other` may also read the item with these readers."""
+        """Whether everybody in `other` is also among these readers."""
         if self.is_everybody:
             return True
         return not other.is_everybody and other.groups <= self.groups
@@ -43,7 +43,10 @@ class Readers:
 
 
 def readers_meanwhile(before: Sequence[str], after: Sequence[str]) -> tuple[str, ...]:
-    """Return the groups in both lists, or `NOBODY` without a common group. An empty list means everybody."""
+    """Return the groups which may read both before and after a change, or `NOBODY` without a common group.
+
+    An empty list means everybody.
+    """
     if not before or not after:
         return tuple(before or after)
     return tuple(sorted(set(before) & set(after))) or (NOBODY,)
@@ -53,7 +56,9 @@ EVERYBODY = Readers(is_everybody=True)
 
 
 def require_groups(readers: Readers) -> Readers:
-    """Raise `InvalidInput` if no group has access; a collection without groups would be open to everybody."""
+    """Return the readers. Raises `InvalidInput` if no group has access: a collection without groups would be open to
+    everybody.
+    """
     if not readers.is_everybody and not readers.names:
         raise InvalidInput(
             "At the source, only individual people may read this folder, and no group. Give a group access there. "
@@ -63,7 +68,7 @@ def require_groups(readers: Readers) -> Readers:
 
 
 def note_of_left_out(count: int) -> str:
-    """Report how many files were left out because of their readers."""
+    """Return a sentence telling how many files were left out because of their readers."""
     return LEFT_OUT.format(count=f"{count:,}")
 
 
@@ -98,7 +103,7 @@ class SharedFolderSource(ABC):
 
     @abstractmethod
     def _readers_of_folder(self) -> Readers:
-        """Ask who may read the followed folder."""
+        """Ask the service who may read the followed folder, and return the readers."""
 
     @abstractmethod
     def _load(self, entry: Mapping[str, Any]) -> SourceContent:

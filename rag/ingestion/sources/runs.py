@@ -75,7 +75,7 @@ class SourceEvents(Protocol):
         queue: JobQueue,
         control: JobControl,
     ) -> SyncReport:
-        """Sync the items named in all stored events."""
+        """Sync the items named in all stored events, and return the report."""
         ...
 
 
@@ -281,7 +281,7 @@ class Syncs:
 
     @contextmanager
     def _open_source(self, collection: Collection, kind: str, settings: Mapping[str, Any]) -> Iterator[Source]:
-        """Open a source inside the `with` block, and close its connections at the end."""
+        """Open a source inside the `with` block, yield the source, and close the connections at the end."""
         source = self.source(collection, kind, settings)
         try:
             yield source
@@ -292,7 +292,7 @@ class Syncs:
     # Asking
 
     def request(self, identity: Identity, collection: Collection) -> list[SyncRun]:
-        """Queue a sync with each source which has no queued sync. Raises `InvalidInput`."""
+        """Queue a sync with each source which has no queued sync, and return the queued syncs. Raises `InvalidInput`."""
         _require_administrator_of(identity, collection)
         sources = self._required_sources(collection)
         ids = []
@@ -360,7 +360,7 @@ class Syncs:
         return report
 
     def _run_one(self, collection: Collection, run_id: UUID, kind: str) -> None:
-        """Do a sync. An error is written to the row in `sync_runs`."""
+        """Do a queued sync. An error is written to the sync's row in `sync_runs`."""
         source = next((s for s in self.sources(collection) if s.kind == kind), None)
         if source is None:
             self._end(collection, run_id, SyncReport(), N_("The collection no longer follows this source."))
@@ -378,7 +378,7 @@ class Syncs:
     def _compare(
         self, collection: Collection, run_id: UUID, stored: SourceSettings, *, allow_empty: bool = False
     ) -> SyncReport:
-        """Sync with a source and store the outcome. Errors are raised, and stored by the caller."""
+        """Sync with a source, store the outcome, and return the report. Errors are raised, and stored by the caller."""
         tenant_id, reported_at = collection.tenant_id, 0.0
         self._database.execute(tenant_id, "begin_run", run_id=run_id)
 

@@ -255,7 +255,7 @@ class SyncWriter:
         return str(row[1]) if row else ""
 
     def _store(self, item: SourceItem, content: SourceContent, before: KnownItem | None) -> UUID:
-        """Store an item's file as its document's next version, queued for reading."""
+        """Store an item's file as its document's next version, queued for reading; return the version's id."""
         tenant_id = self._collection.tenant_id
         digest = hashlib.sha256(content.content).hexdigest()
         file_path = f"{digest[:2]}/{digest}"

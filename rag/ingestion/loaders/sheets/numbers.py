@@ -298,7 +298,7 @@ def _round(amount: Decimal, places: int) -> Decimal:
 
 
 def _fill_integer(figures: str, places: Sequence[str], language: Language | None) -> list[str]:
-    """Distribute a whole number's digits over the digit placeholders of a format, from the right.
+    """Return a whole number's digits, distributed over the digit placeholders of a format, from the right.
 
     The first placeholder takes all remaining digits.
     """

@@ -146,7 +146,7 @@ class Words:
             self._put(text)
 
     def refer(self, mark: str, text: str) -> None:
-        """Add a note's mark to the text, and store the note's text."""
+        """Add a footnote's mark to the text, and store the footnote's text."""
         self._flush_small()
         self._parts.append(self._notes.refer(mark, text))
 
@@ -232,7 +232,7 @@ class Story:
     def add_notes(self, kind: str, root: Any, form: str | None) -> None:
         """Store the footnotes or endnotes in `root`, by id.
 
-        `form` is the number format; `None` keeps the format, "" : numbering restarts within the document.
+        `form` is the number format; `None` keeps the format, "" stands for numbers which restart within the document.
         """
         for element in () if root is None else root:
             if value(element, "type") in (None, "normal"):
@@ -685,7 +685,7 @@ def is_layout(rows: list[Any]) -> bool:
 
 
 def is_custom_mark(element: Any) -> bool:
-    """Whether an element refers to a note with a mark typed by the author."""
+    """Whether an element refers to a footnote with a mark typed by the author."""
     if name_of(element.tag) not in ("w:footnoteReference", "w:endnoteReference"):
         return False
     return (value(element, "customMarkFollows") or "0").lower() in ("1", "true", "on")
