@@ -56,7 +56,7 @@ class Passwords:
         return has_password and not too_long
 
     def is_outdated(self, stored: str) -> bool:
-        """Whether to hash the password again, because `stored` is unencrypted or was hashed with outdated parameters."""
+        """Whether to hash a password again, because `stored` is unencrypted or was hashed with outdated parameters."""
         return not stored.startswith(SEALED) or self._hasher.check_needs_rehash(self._open(stored))
 
     def _open(self, stored: str | None) -> str:

@@ -107,7 +107,7 @@ class SupabaseAccounts(Accounts):
         return self._enter(super().create_first_admin(token, email, name, password).email, password)
 
     def set_password_by_link(self, token: str, password: str) -> Account:
-        """Set the password at Supabase like `Accounts.set_password_by_link`. Invited people are signed up there first."""
+        """Set the password at Supabase like `Accounts.set_password_by_link`. Invited people are signed up first."""
         return self._enter(super().set_password_by_link(token, password).email, password)
 
     def change_password(self, identity: Identity, old: str, new: str) -> None:

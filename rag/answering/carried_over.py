@@ -205,7 +205,7 @@ def _remove_replaced(earlier_question: str, follow_up: str, language: str, title
 
 
 def _without_numbers(earlier_question: str, follow_up: str, language: str) -> str:
-    """Remove from an earlier question the numbers which a follow-up replaces: the numbers with the same unit, else all."""
+    """Remove from an earlier question the numbers which a follow-up replaces: with the same unit, else all."""
     units = _units(follow_up, language)
     if not units:
         return earlier_question

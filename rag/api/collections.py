@@ -366,7 +366,7 @@ def sync_runs(caller: Caller, query: Annotated[Which, Query()]) -> SyncAnswer:
     responses=problems(404),
 )
 def set_schedule(caller: Caller, body: ScheduleBody) -> SyncAnswer:
-    """Sync a collection with its sources at an interval in minutes; null stops the schedule. Returns sources and syncs."""
+    """Sync a collection at an interval in minutes; null stops the schedule. Returns sources and syncs."""
     parts = services()
     collection = _to_sync(parts, caller, body.collection)
     parts.syncs.set_schedule(caller, collection, body.every_minutes, kind=body.kind)

@@ -499,7 +499,7 @@ def delete_reference_document(caller: Caller, id: UUID) -> Deleted:
     responses=reference_problems(404),
 )
 def opinion_reference_block(caller: Caller, body: Wanted) -> Block:
-    """Build a query from the kind of opinion and the case, and return the most similar chunks in a block for a prompt."""
+    """Build a query from the kind of opinion and the case; return the most similar chunks in a block for a prompt."""
     collection, references = _find_references(caller, body)
     return Block(
         query=references.query,

@@ -296,7 +296,7 @@ class CorrectStep:
         self._control = control
 
     def run(self, job: DocumentJob, pages: Sequence[Page]) -> CorrectedPages:
-        """Return the pages with their corrections applied. A repeated run gives the same result. Raises `DocumentGone`."""
+        """Return the pages with corrections applied. A repeated run gives the same result. Raises `DocumentGone`."""
         database, document = self._control.database, job.document
         latest = find_corrections(database, document.tenant_id, document.original_id, only_latest=True)
         with database.transaction(document.tenant_id) as connection:

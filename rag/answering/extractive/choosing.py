@@ -72,7 +72,7 @@ def of_what_is_named(ranked: list[CandidateSentence], scored: Scored) -> list[Ca
 
 
 def of_the_follow_up(ranked: list[CandidateSentence], scored: Scored) -> list[CandidateSentence]:
-    """Keep the best sentence, and the sentences which match the follow-up and the conversation's subject about as well."""
+    """Keep the best sentence, and sentences which match the follow-up and the conversation's subject as well."""
     focus, weights = scored.reading.followed, scored.reading.weights
     terms = terms_near(ranked[0])
     ranked = [c for c in ranked if c == ranked[0] or not scored.replaced & c.terms]

@@ -231,7 +231,7 @@ def focused(
     names: frozenset[str],
     replaced: frozenset[str],
 ) -> dict[CandidateSentence, float]:
-    """Return the scores, raised for the follow-up's words, and lowered for a replaced name or without a required name."""
+    """Return the scores: higher for the follow-up's words, lower for a replaced name or without a required name."""
     total = sum(focus.values())
     is_named = any(names <= terms_near(c) for c in scores) if names else False
     return {

@@ -198,7 +198,7 @@ def _telling(contents: Contents, part: OutlineSection) -> str:
 
 
 def _parts(contents: Contents, passages: NumberedPassages) -> list[ModelPart]:
-    """Return the document's passages, in order, in parts of at most `PART_TOKENS`; each passage gets a citation number."""
+    """Return the document's passages in parts of at most `PART_TOKENS`; each passage gets a citation number."""
     parts: list[ModelPart] = []
     texts: list[str] = []
     numbers: list[int] = []

@@ -633,7 +633,7 @@ def has_rows(file_name: str) -> bool:
 
 
 def check(content: bytes, file_name: str, mime_type: str = "", options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
-    """Check whether a file can be read, and return a `CheckedFile`. Raises a `DocumentError` which names the problem."""
+    """Check whether a file can be read; return a `CheckedFile`. Raises a `DocumentError` naming the problem."""
     loader = _loader_for(content, file_name, mime_type, options)
     checked = _function(loader.checks)(content, options) if loader.checks else CheckedFile(page_count=1)
     return CheckedFile(page_count=checked.page_count, kind=loader.kind, decrypted=checked.decrypted)

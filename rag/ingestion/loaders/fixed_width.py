@@ -29,7 +29,7 @@ WITH_AMOUNTS = 0.5
 
 
 def with_tables(lines: Sequence[str]) -> list[str]:
-    """Return the lines, with tables rewritten: a line for each row, with separated cells. Other lines stay unchanged."""
+    """Return the lines with tables rewritten: a line for each row, with separated cells. Other lines stay unchanged."""
     rewritten: list[str] = []
     end = 0
     for first, last, rows in tables_in(lines):
@@ -58,7 +58,9 @@ def tables_in(lines: Sequence[str]) -> Iterator[tuple[int, int, list[str]]]:
 
 
 def _widen(line: str) -> str:
-    """Return a line with a filler after each wide East Asian letter: string positions become columns. "|" becomes "/"."""
+    """Return a line with a filler after each wide East Asian letter: string positions become columns. "|" becomes
+    "/".
+    """
     line = line.replace("|", "/")
     if line.isascii():
         return line

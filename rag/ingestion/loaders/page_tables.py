@@ -598,7 +598,7 @@ def _with_wide(
     columns: Sequence[tuple[float, float]],
     cells: list[list[list[Word]]],
 ) -> list[list[list[Word]]]:
-    """Return the cells, with a cell which spans several columns, for example a centred head, repeated in each column."""
+    """Return the cells; a cell which spans several columns, for example a centred head, is repeated in each column."""
     for band, row in zip(bands, cells, strict=True):
         for part in (part for line in band for part in line):
             over = [

@@ -80,7 +80,9 @@ def turned_words(characters: Iterable[tuple[int, str, Box]], turn: int) -> list[
 
 
 def _glyphs(characters: Iterable[tuple[int, str, Box]], turn: int) -> list[TurnedWord]:
-    """Return each letter with the box on the page rotated by `turn`. Ligatures like "ffi", cut by pdfium, are rejoined."""
+    """Return each letter with the box on the page rotated by `turn`. Ligatures cut by pdfium, like "ffi", are
+    rejoined.
+    """
     glyphs: list[TurnedWord] = []
     for index, character, box in characters:
         glyph = TurnedWord(Word(character, turned_box(box, turn)), (index,))

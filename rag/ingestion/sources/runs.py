@@ -292,7 +292,7 @@ class Syncs:
     # Asking
 
     def request(self, identity: Identity, collection: Collection) -> list[SyncRun]:
-        """Queue a sync with each source which has no queued sync, and return the queued syncs. Raises `InvalidInput`."""
+        """Queue a sync with each source which has no queued sync; return the queued syncs. Raises `InvalidInput`."""
         _require_administrator_of(identity, collection)
         sources = self._required_sources(collection)
         ids = []
