@@ -804,8 +804,8 @@ def draw_notes() -> None:
     if binned := state.documents_binned:
         with st.container(border=True, horizontal=True, vertical_alignment="center", key="documents_undo_note"):
             sentence = ngettext(
-                "{count} document is in the bin for {days} days.",
-                "{count} documents are in the bin for {days} days.",
+                "{count} document is in the bin. You can restore it within {days} days.",
+                "{count} documents are in the bin. You can restore them within {days} days.",
                 len(binned),
                 days=BIN_DAYS,
             )

@@ -206,7 +206,10 @@ def draw_opinion(opinion: Opinion, place: str) -> None:
                 ask_to_remove(
                     "opinions",
                     _("Delete this opinion?"),
-                    _("You can undo this right afterwards. The cost of the opinion stays in the analytics."),
+                    _(
+                        "Immediately after deleting, you can still undo this. The cost of the opinion stays in the "
+                        "analytics."
+                    ),
                     action=_("Delete this opinion"),
                     removed_sentence=_("The opinion “{name}” is deleted.", name=opinion.opinion_type),
                     take=partial(running.opinions.delete, identity, opinion.id),

@@ -149,8 +149,8 @@ def show_invited(invited: Sequence[tuple[str, str, str]]) -> None:
     if links:
         st.markdown(
             _(
-                "Send everybody their own link, by a way only they can read. Each works once, within "
-                "three days, and is not shown again."
+                "Send each person their own link, in a way that only this person can read, such as a private message. "
+                "Each link works once, within three days, and is not shown again."
             )
         )
         with st.container(height=320 if len(links) > 4 else "content", border=False, gap="small"):
@@ -178,7 +178,7 @@ def ask_to_add() -> None:
 def show_link(person: Account, path: str) -> None:
     st.markdown(
         _(
-            "Send this to **{name}** at {email}, by a way only they can read.",
+            "Send this link to **{name}** at {email}, in a way that only this person can read.",
             name=plain(person.name),
             email=plain(person.email),
         )

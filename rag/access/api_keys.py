@@ -144,7 +144,7 @@ class ApiKeys:
         if not requested:
             raise InvalidInput("Choose at least one thing that this key may do.")
         if unknown := [scope for scope in requested if scope not in SCOPES]:
-            raise InvalidInput(f"There is no scope {unknown[0]!r}; there are {', '.join(SCOPES)}.")
+            raise InvalidInput(f"The permission {unknown[0]!r} does not exist. Choose one of: {', '.join(SCOPES)}.")
         if expires_at is not None and expires_at <= datetime.now(UTC):
             raise InvalidInput("The day on which a key expires has to be in the future.")
         if not 1 <= requests_per_minute <= MOST_REQUESTS_PER_MINUTE:

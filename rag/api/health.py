@@ -172,8 +172,9 @@ def _locks(parts: Services) -> list[Check]:
         return []
     sentence = _("When many people ask at once, a question can fail: the database has too little room for them.")
     detail = _(
-        "max_locks_per_transaction is {locks}. A search locks all parts of its tables: many at once can fail for lack "
-        "of shared memory. Set it to {wanted} and start the server again.",
+        "max_locks_per_transaction is {locks}. Each search locks all parts of its tables, so many searches at the "
+        "same time can fail for lack of shared memory. Set max_locks_per_transaction to {wanted} and start the "
+        "server again.",
         locks=number(row[0]),
         wanted=number(LOCKS),
     )

@@ -178,7 +178,7 @@ class SecondFactorPages:
             status=status,
             note=note(error),
             left=ngettext("{count} recovery code left.", "{count} recovery codes left.", codes_left),
-            required=_("Your role needs it here.") + " " if state.is_required else "",
+            required=_("Your role requires a second factor.") + " " if state.is_required else "",
             password=filled("password_field"),
             off=off,
         )

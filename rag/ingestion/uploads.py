@@ -117,10 +117,12 @@ class Uploads:
         methods, kinds = get_args(ChunkingMethod), get_args(PdfType)
         if options.chunking_method is not None and options.chunking_method not in methods:
             allowed = ", ".join(methods)
-            raise InvalidInput(f"There is no chunking method “{options.chunking_method}”. It is one of: {allowed}.")
+            raise InvalidInput(
+                f"The splitting method “{options.chunking_method}” does not exist. Choose one of: {allowed}."
+            )
         if options.pdf_type is not None and options.pdf_type not in kinds:
             allowed = ", ".join(kinds)
-            raise InvalidInput(f"There is no kind of PDF “{options.pdf_type}”. It is one of: {allowed}.")
+            raise InvalidInput(f"The kind of PDF “{options.pdf_type}” does not exist. Choose one of: {allowed}.")
         _require_new(self._database, collection, sha256, name, folder, options.replaces)
         _require_unsynced(self._database, collection, sha256)
         checked = self._sandbox.check(content, file_name=name, password=options.password, tenant_id=tenant_id)

@@ -251,7 +251,7 @@ def narrowing_metadata(profile: Profile, values: Mapping[str, str]) -> dict[str,
 
 def _language(language: str) -> str:
     if language not in LANGUAGES:
-        raise InvalidInput(f"There is no language {language!r} to choose; there are {', '.join(LANGUAGES)}.")
+        raise InvalidInput(f"The language {language!r} is not available. Choose one of: {', '.join(LANGUAGES)}.")
     return language
 
 

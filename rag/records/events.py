@@ -34,5 +34,5 @@ def emit(database: Database, who: Who, kind: str, data: Mapping[str, Any]) -> in
     Raises `InvalidInput` for an unknown kind.
     """
     if kind not in EVENTS:
-        raise InvalidInput(f"There is no event {kind!r}; there are {', '.join(EVENTS)}.")
+        raise InvalidInput(f"The event {kind!r} does not exist. Choose one of: {', '.join(EVENTS)}.")
     return int(database.fetch_value(who, "emit_event", kind=kind, data=Jsonb(dict(data)), webhook_id=None))

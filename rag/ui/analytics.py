@@ -397,8 +397,8 @@ def _draw_forecast(analytics: Analytics, who: Identity, filters: Filters) -> Non
                 _("Expected by {day}", day=day(month.last_day)),
                 plain(money(month.expected)),
                 help=_(
-                    "Spending so far, and a forecast: each coming day costs as much as its weekday did in the last "
-                    "four weeks."
+                    "Spending so far, plus a forecast for the rest of the month: each day is expected to cost as much "
+                    "as the same weekday did on average in the last four weeks."
                 ),
             )
     if month.expected is None:

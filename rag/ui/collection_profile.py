@@ -67,7 +67,7 @@ def shortcomings(profile: Profile, providers: Providers) -> list[str]:
     if not providers.is_configured(provider):
         sentences.append(
             _(
-                "This profile is made for the model {model} by {provider}. To use this model: {added}. Until "
+                "This profile is made for the model {model} by {provider}. One step is still missing: {added}. Until "
                 "then, the built-in model compares documents.",
                 model=rest.partition("@")[0],
                 provider=provider_name(provider),
@@ -78,15 +78,16 @@ def shortcomings(profile: Profile, providers: Providers) -> list[str]:
     if not choice.model:
         sentences.append(
             _(
-                "There is no language model yet: {added}. Without a model, answers quote the documents.",
+                "There is no language model yet. One step is still missing: {added}. Without a model, answers quote "
+                "the documents.",
                 added=added_by(choice.wanted_provider),
             )
         )
     elif choice.is_elsewhere:
         sentences.append(
             _(
-                "In this profile, the model {wanted_model} by {wanted_provider} writes answers. To use this "
-                "model: {added}. Until then, {model} by {provider} writes answers.",
+                "In this profile, the model {wanted_model} by {wanted_provider} writes answers. One step is still "
+                "missing: {added}. Until then, {model} by {provider} writes answers.",
                 wanted_model=choice.wanted_model,
                 wanted_provider=provider_name(choice.wanted_provider),
                 added=added_by(choice.wanted_provider),
@@ -97,8 +98,8 @@ def shortcomings(profile: Profile, providers: Providers) -> list[str]:
     if profile.ranking.reranking and providers.reranker_for(profile) is None:
         sentences.append(
             _(
-                "No model is available to put the best passages first. To add one: {added}. Until then, "
-                "passages stay in the order in which they were found.",
+                "No model is available to put the best passages first. One step is still missing: {added}. Until "
+                "then, passages stay in the order in which they were found.",
                 added=added_by("cohere"),
             )
         )

@@ -193,7 +193,8 @@ def _delete(conversations: Conversations, identity: Identity, target: Conversati
     def delete() -> None:
         st.markdown(
             _(
-                "**{title}** is deleted with its questions and answers. You can undo it right afterwards.",
+                "**{title}** is deleted with its questions and answers. Immediately after deleting, you can still "
+                "undo this.",
                 title=plain(target.title),
             )
         )

@@ -73,9 +73,10 @@ def _draw_changes(searches: Sequence[LoggedSearch]) -> None:
                 help=_("The share of reranked questions for which reranking put another passage first."),
             )  # fmt: skip
             if reranked.place is not None:
-                st.metric(_("It had been at place"), f"{reranked.place:g}", help=_("The median of those places."))
+                words = _("The median place, before reranking, of the passages that reranking put first.")
+                st.metric(_("Place before reranking"), f"{reranked.place:g}", help=words)
             st.metric(
-                _("From below the fifth place"), percent(reranked.far),
+                _("Moved up from below place 5"), percent(reranked.far),
                 help=_("Without reranking, these passages might not have been read at all."),
             )  # fmt: skip
         words = ngettext("{count} question was reranked.", "{count} questions were reranked.", reranked.questions)

@@ -60,10 +60,10 @@ class SourceForm:
 
 READERS = FormField(
     name="readers",
-    title=N_("Only groups that may read it there may read it here"),
+    title=N_("Only groups with access in the source have access here"),
     help=N_(
-        "The groups that may read the folder there become the groups of this collection, by their names. "
-        "Documents that one of these groups may not read there are left out."
+        "The groups that may read the folder in the source may also read this collection; groups are matched by name. "
+        "Documents that one of these groups may not read in the source are left out."
     ),
     kind="switch",
 )

@@ -85,7 +85,7 @@ def test_a_place_is_checked_followed_and_synced_again(followed: Followed, tab: P
     for label, value in place.fields.items():
         box(tab, label).fill(value)
     if place.groups:
-        tab.get_by_text("Only groups that may read it there may read it here").click()
+        tab.get_by_text("Only groups with access in the source have access here").click()
 
     # What is wrong is said before anything is kept; what is right shows the first documents.
     check = tab.get_by_role("button", name="Check the connection")

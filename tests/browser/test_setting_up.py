@@ -51,7 +51,7 @@ def invite(page: Page, people: str, *, group: str) -> None:
     form.get_by_role("textbox", name="E-mail addresses").fill(people)
     form.get_by_role("textbox", name="Group (optional)").fill(group)
     form.get_by_role("button", name="Invite and get the links").click()
-    expect(page.get_by_role("dialog").get_by_text("Send everybody their own link")).to_be_visible()
+    expect(page.get_by_role("dialog").get_by_text("Send each person their own link")).to_be_visible()
 
 
 #: What a company has at hand, by file name.

@@ -140,7 +140,7 @@ def test_a_server_with_too_little_room_for_locks_is_named(
     monkeypatch.setattr(health, "LOCKS", row[0] + 1)
     (sentence,) = said()
     assert f"max_locks_per_transaction is {row[0]}." in sentence
-    assert f"Set it to {row[0] + 1} " in sentence
+    assert f"Set max_locks_per_transaction to {row[0] + 1} " in sentence
     parts.pipeline.close()
 
 

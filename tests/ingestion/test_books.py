@@ -50,7 +50,7 @@ def test_the_style_sheets_of_a_book_hide_strike_and_raise() -> None:
     assert page.text == "10³ euros. Tuesday."
     assert page.warnings == (
         "Text that a reader does not see was left out: “x y”.",
-        "Struck text was left out: “Monday”.",
+        "Struck-through text was left out: “Monday”.",
     )
     assert load(epub_file(body), "a.epub").pages[0].text == "103 euros. Monday Tuesday. x y"
 

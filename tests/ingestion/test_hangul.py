@@ -50,7 +50,7 @@ def test_a_raised_mark_is_no_figure_and_struck_text_is_left_out_and_named() -> N
     read = load_hwp(hwpx(paragraph("연차는 15", run("1", RAISED), "일이고 ", run("25일", STRUCK), "끝이다.")))
     assert "151" not in read.pages[0].text
     assert "25일" not in read.pages[0].text
-    assert warnings_of(read) == ("Struck text was left out: “25일”.",)
+    assert warnings_of(read) == ("Struck-through text was left out: “25일”.",)
 
 
 def test_boxes_stand_below_their_paragraph_which_is_read_to_its_end() -> None:

@@ -374,7 +374,7 @@ def test_a_table_that_arranges_the_page_is_no_row(html: str, expected: str) -> N
 def test_struck_text_is_left_out_and_reported(struck: str) -> None:
     page = read(f"<p>Dogs are {struck.format('allowed')} <ins>not allowed</ins>.</p>", "a.html").pages[0]
     assert page.text == "Dogs are not allowed."
-    assert page.warnings == ("Struck text was left out: “allowed”.",)
+    assert page.warnings == ("Struck-through text was left out: “allowed”.",)
 
 
 @pytest.mark.parametrize(
@@ -552,7 +552,7 @@ def test_markdown_notes_and_struck_text(markdown: str, expected: str) -> None:
 
 def test_markdown_says_what_was_struck_and_keeps_long_notes() -> None:
     page = read(f"Old ~~rule~~ new[^1].\n\n[^1]: {'Long note. ' * 40}\n", "a.md").pages[0]
-    assert page.warnings == ("Struck text was left out: “rule”.",)
+    assert page.warnings == ("Struck-through text was left out: “rule”.",)
     assert page.text.startswith("Old new ¹.\n\n¹ Long note. Long note.")
 
 

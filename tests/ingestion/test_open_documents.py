@@ -124,7 +124,7 @@ def test_what_is_hidden_struck_or_no_text_is_left_out_and_counted() -> None:
     assert page.text == "25 days"
     assert page.warnings == (
         "Text that is hidden in the document was left out: 10 characters.",
-        "Struck text was left out: “20”.",
+        "Struck-through text was left out: “20”.",
         "1 comment was not read.",
         "1 embedded file was not read.",
         "1 picture may contain text that was not read.",

@@ -40,7 +40,7 @@ def built(*parts: Any) -> bytes:
 def test_struck_words_are_left_out_and_named() -> None:
     page = page_of(built(Paragraph("The day off is <strike>5 July</strike> 12 July. Everybody is free.", STYLE)))
     assert page.text == "The day off is 12 July. Everybody is free."
-    assert page.warnings == ("Struck text was left out: “5 July”.",)
+    assert page.warnings == ("Struck-through text was left out: “5 July”.",)
 
 
 def test_struck_lines_of_a_paragraph_are_left_out() -> None:
@@ -48,14 +48,14 @@ def test_struck_lines_of_a_paragraph_are_left_out() -> None:
     page = page_of(built(Paragraph(f"From May on <strike>{old}</strike> nobody works on Fridays.", STYLE)))
     assert " ".join(page.text.split()) == "From May on nobody works on Fridays."
     (warning,) = page.warnings
-    assert warning.startswith("Struck text was left out: “the old rule holds for everybody")
+    assert warning.startswith("Struck-through text was left out: “the old rule holds for everybody")
 
 
 def test_a_struck_value_in_a_table_is_left_out_of_its_cell() -> None:
     rows = [["Band", "Leave"], ["A", Paragraph("<strike>25</strike> 30 days", STYLE)], ["B", "20 days"]]
     page = page_of(built(Table(rows, style=[("GRID", (0, 0), (-1, -1), 1, colors.black)])))
     assert page.text.split("\n") == ["Band | Leave", "A | 30 days", "B | 20 days"]
-    assert page.warnings == ("Struck text was left out: “25”.",)
+    assert page.warnings == ("Struck-through text was left out: “25”.",)
 
 
 def test_a_thin_filled_box_strikes_words_out() -> None:
@@ -65,7 +65,7 @@ def test_a_thin_filled_box_strikes_words_out() -> None:
         canvas.rect(left, 703, canvas.stringWidth("480 euros", "Helvetica", 12), 0.8, stroke=0, fill=1)
 
     page = page_of(drawn(draw))
-    assert (page.text, page.warnings) == ("Ask for a year.", ("Struck text was left out: “480 euros”.",))
+    assert (page.text, page.warnings) == ("Ask for a year.", ("Struck-through text was left out: “480 euros”.",))
 
 
 def underlined(canvas: Any) -> None:
@@ -114,4 +114,4 @@ def test_an_annotation_strikes_words_out() -> None:
     buffer = io.BytesIO()
     writer.write(buffer)
     page = page_of(buffer.getvalue())
-    assert (page.text, page.warnings) == ("Until 12 July.", ("Struck text was left out: “5 July”.",))
+    assert (page.text, page.warnings) == ("Until 12 July.", ("Struck-through text was left out: “5 July”.",))

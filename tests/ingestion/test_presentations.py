@@ -81,7 +81,7 @@ def test_what_is_hidden_or_no_text_is_left_out_and_counted() -> None:
     page = page_of(shapes, comments="<p:cm/>")
     assert page.text == "25 days"
     assert page.warnings == (
-        "Struck text was left out: “20”.",
+        "Struck-through text was left out: “20”.",
         "1 hidden shape was not read.",
         "1 comment was not read.",
         "1 chart was not read.",

@@ -83,7 +83,7 @@ def test_what_is_left_out_is_said() -> None:
     assert page.text == "Text"
     assert page.warnings == (
         "Text that is hidden in the document was left out: 6 characters.",
-        "Struck text was left out: “old”.",
+        "Struck-through text was left out: “old”.",
         "1 comment was not read.",
         "1 embedded file was not read.",
         "1 picture may contain text that was not read.",

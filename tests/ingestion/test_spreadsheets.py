@@ -225,7 +225,7 @@ def test_formulas_without_results_and_cells_that_show_nothing_are_counted() -> N
     assert document.pages[0].text == "Sum\nSeen\n8"
     assert warnings_of(document) == [
         "Sheet “Sheet1”: 1 cell was not read because its number format hides it.",
-        "Sheet “Sheet1”: 1 struck cell was left out.",
+        "Sheet “Sheet1”: 1 struck-through cell was left out.",
         "Sheet “Sheet1”: 1 formula has no stored result and was not read. Open the file in a spreadsheet program, save "
         "it and upload it again.",
         "Sheet “Sheet1”: 1 cell was not read.",
@@ -246,7 +246,7 @@ def test_shared_texts_leave_out_reading_aids_and_struck_words() -> None:
     rows = '<row r="1"><c r="A1" t="s"><v>0</v></c></row><row r="2"><c r="A2" t="s"><v>1</v></c></row>'
     assert text_of(rows, strings=strings) == "漢字\n25 days"
     document = read(xlsx_file({"Sheet1": rows}, strings=strings))
-    assert warnings_of(document) == ["Sheet “Sheet1”: Struck text was left out of 1 cell."]
+    assert warnings_of(document) == ["Sheet “Sheet1”: Struck-through text was left out of 1 cell."]
 
 
 def test_raised_and_lowered_figures_of_a_cell_make_no_other_number() -> None:
@@ -325,7 +325,7 @@ def test_parts_of_a_cell_before_2007_are_raised_lowered_and_struck() -> None:
         "Pay | pays 45 euros",
         "Gas | CO₂ in 10³ g",
     ]
-    assert warnings_of(document) == ["Sheet “Pay”: Struck text was left out of 1 cell."]
+    assert warnings_of(document) == ["Sheet “Pay”: Struck-through text was left out of 1 cell."]
 
 
 def ods_cell(text: str, attributes: str = "", style: str = "") -> str:
@@ -363,7 +363,7 @@ def test_a_sheet_of_libreoffice_shows_the_text_that_the_file_keeps() -> None:
         "1 hidden sheet was not read: “Secret”.",
         "Sheet “Leave”: 1 hidden row was not read.",
         "Sheet “Leave”: 1 hidden column was not read.",
-        "Sheet “Leave”: 1 struck cell was left out.",
+        "Sheet “Leave”: 1 struck-through cell was left out.",
         "Sheet “Leave”: 1 comment was not read.",
         "Sheet “Leave”: 1 picture may contain text that was not read.",
     ]

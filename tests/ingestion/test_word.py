@@ -392,8 +392,9 @@ def test_text_struck_or_hidden_by_a_style_is_left_out_and_named() -> None:
     extracted = read(word_file(body, styles=styles))
     assert extracted.pages[0].text.split("\n") == ["Dogs are not allowed.", "Rules"]
     assert extracted.pages[0].warnings == (
-        "Text that is hidden in the document was left out: 6 characters.", "Struck text was left out: “allowed”.",
-    )  # fmt: skip
+        "Text that is hidden in the document was left out: 6 characters.",
+        "Struck-through text was left out: “allowed”.",
+    )
     assert [(section.title, section.level) for section in extracted.sections] == [("Rules", 2)]
 
 

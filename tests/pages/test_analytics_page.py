@@ -579,7 +579,7 @@ def test_the_search_is_drawn_with_scores_changes_and_errors(
     assert not page.exception
     assert not page.metric[0].value.startswith("–")
     assert len(page.get("plotly_chart")) == 1
-    assert {"Another passage came first", "From below the fifth place"} <= set(metrics(page))
+    assert {"Another passage came first", "Moved up from below place 5"} <= set(metrics(page))
     page.segmented_control("analytics_score").set_value("score").run()
     page.segmented_control("analytics_search_by").set_value("group").run()
     assert not page.exception

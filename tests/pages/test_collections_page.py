@@ -60,7 +60,7 @@ def test_a_collection_is_made_by_choosing_a_profile(running: Services, page: App
     shown = texts(page)
     assert "The best 5 of the 30 found are used for the answer, at most one per document." in shown
     assert "Recent documents count more: 1.5 times up to 7 days" in shown
-    assert "text-embedding-3-large by OpenAI. To use this model: paste a key of OpenAI on the page Set-up" in shown
+    assert "by OpenAI. One step is still missing: paste a key of OpenAI on the page Set-up" in shown
     assert "gemini-embedding-001 by Gemini · 768 dimensions · $0.15 per 1M tokens" in shown
     assert "paste a key of Gemini on the page Set-up" in shown
     assert page.selectbox("collections_new_language_notices").value == "ko"

@@ -159,11 +159,11 @@ DETECT: Any = rag.detect_language_heuristic
         (lambda: PROCESS(file=None, tenant_id="demo"), "opened for reading bytes"),
         (
             lambda: PROCESS(file=leave_policy(), tenant_id="demo", chunking_method="clever"),
-            "no chunking method “clever”. It is one of: fixed, smart,",
+            "The splitting method “clever” does not exist. Choose one of: fixed, smart,",
         ),
         (
             lambda: PROCESS(file=leave_policy(), tenant_id="demo", pdf_type="paper"),
-            "no kind of PDF “paper”. It is one of: auto,",
+            "The kind of PDF “paper” does not exist. Choose one of: auto,",
         ),
         (lambda: rag.delete_document("nonsense", "demo"), "“nonsense” is not the id of a document."),
         (lambda: rag.delete_document(uuid4(), "demo"), "This does not exist"),

@@ -41,7 +41,7 @@ EDGE_LINES = 3
 FEWEST_PAGES = 3
 
 #: Warning for a page with struck text.
-STRUCK_TEXT = "Struck text was left out: “{text}”."
+STRUCK_TEXT = "Struck-through text was left out: “{text}”."
 #: Warning for a page whose text is incomplete according to a second count.
 UNREAD_TEXT = ("1 character of the text was not read.", "{count} characters of the text were not read.")
 #: Warning for a page with columns in an uncertain order.

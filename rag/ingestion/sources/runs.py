@@ -276,7 +276,7 @@ class Syncs:
     def source(self, collection: Collection, kind: str, settings: Mapping[str, Any]) -> Source:
         """Make a source from its kind. Raises `InvalidInput` for an unknown kind."""
         if kind not in self._makers:
-            raise InvalidInput(f"There is no source of kind {kind!r}; there are {', '.join(self._makers)}.")
+            raise InvalidInput(f"There is no source of the kind {kind!r}. Choose one of: {', '.join(self._makers)}.")
         return self._makers[kind](collection, settings)
 
     @contextmanager

@@ -192,7 +192,7 @@ class Opinions:
         conditions = dict(filters or {})
         if unknown := [name for name in conditions if name not in profile.search.metadata_filters]:
             allowed = ", ".join(profile.search.metadata_filters) or "none"
-            raise InvalidInput(f"There is no filter {unknown[0][:60]!r} here; there are: {allowed}.")
+            raise InvalidInput(f"The filter {unknown[0][:60]!r} is not available here. Choose one of: {allowed}.")
         retrieval = self._searches.search(
             Question(text=query, identity=identity, collection=collection),
             profile=profile,

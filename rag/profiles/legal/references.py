@@ -230,7 +230,7 @@ class ReferenceDocuments:
         new_tags: dict[str, str | list[str] | None] = {}
         for name, value in tags.items():
             if name not in allowed:
-                raise InvalidInput(f"Passages here have no tag {name[:60]!r}; they have {', '.join(allowed)}.")
+                raise InvalidInput(f"The tag {name[:60]!r} is not available here. Choose one of: {', '.join(allowed)}.")
             words = [value] if isinstance(value, str) else list(value or ())
             clean = [storable(word).strip()[:MAXIMUM_FIELD_CHARACTERS] for word in words if word.strip()]
             new_tags[name] = clean if name == "keywords" else " ".join(clean)[:500] or None

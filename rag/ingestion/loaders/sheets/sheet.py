@@ -19,8 +19,9 @@ UNREAD = {
     "hidden cells": ("1 cell was not read because its number format hides it.",
                      "{count} cells were not read because their number formats hide them."),
     "covered": ("1 cell under a merged one was not read.", "{count} cells under merged ones were not read."),
-    "struck": ("1 struck cell was left out.", "{count} struck cells were left out."),
-    "struck parts": ("Struck text was left out of 1 cell.", "Struck text was left out of {count} cells."),
+    "struck": ("1 struck-through cell was left out.", "{count} struck-through cells were left out."),
+    "struck parts": ("Struck-through text was left out of 1 cell.",
+                     "Struck-through text was left out of {count} cells."),
     "formulas": ("1 formula has no stored result and was not read. Open the file in a spreadsheet program, save it and "
                  "upload it again.", "{count} formulas have no stored results and were not read. Open the file in a "
                  "spreadsheet program, save it and upload it again."),

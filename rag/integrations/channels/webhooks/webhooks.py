@@ -127,7 +127,7 @@ class Webhooks:
         require_recent(self._database, identity)
         webhook_values = validated(WebhookValues, {"name": name, "address": address, "events": [*events]})
         if unknown := [event for event in events if event not in EVENTS]:
-            raise InvalidInput(f"There is no event {unknown[0]!r}; there are {', '.join(EVENTS)}.")
+            raise InvalidInput(f"The event {unknown[0]!r} does not exist. Choose one of: {', '.join(EVENTS)}.")
         if len(self.list(identity)) >= MOST_WEBHOOKS:
             raise InvalidInput(f"There are {MOST_WEBHOOKS} webhooks already. Remove one first.")
         self._check_address(webhook_values.address)

@@ -44,8 +44,8 @@ LEEWAY_SECONDS = 60
 LOGOUT_SECONDS = 600
 NOT_VALID = "The sign-in could not be verified. Try again; if it happens again, tell your administrator."
 NO_CONFIRMATION = (
-    "The sign-in service did not ask you to confirm who you are, which this step requires. Sign out there, then try "
-    "again."
+    "The sign-in service did not ask you to confirm who you are, which this step requires. Sign out of that service, "
+    "then try again."
 )
 UNREACHABLE = "The sign-in service cannot be reached at the moment. Try again in a moment."
 
@@ -84,7 +84,7 @@ class OpenIdProvider:
         if answer.get("state", "") != attempt.state:
             raise AccessError(NOT_VALID)
         if "error" in answer or not answer.get("code"):
-            raise AccessError("The sign-in was not completed there. Try again.")
+            raise AccessError("The sign-in service did not complete the sign-in. Try again.")
         token = self._exchange(answer["code"], attempt)
         claims = self._identity_claims(token, attempt)
         proved_at = _proved_at(claims, attempt)
@@ -264,21 +264,24 @@ def _proved_at(claims: Mapping[str, Any], attempt: SignInAttempt) -> float | Non
     return None if attempt.asked_again_at else float(auth_time)
 
 
-NO_ADDRESS = "The sign-in service did not give an e-mail address. An administrator has to allow the scope email there."
+NO_ADDRESS = (
+    "The sign-in service did not give an e-mail address. In that service, an administrator has to allow the "
+    "scope “email”."
+)
 NOT_VERIFIED = (
-    "The sign-in service has not verified your e-mail address. If every address there belongs to your "
+    "The sign-in service has not verified your e-mail address. If every address in that service belongs to your "
     "organisation, an administrator can set OIDC_EMAIL_IS_VERIFIED to true."
 )
-NOBODY_THERE = "Nobody with an address at {domain} is let in here. Ask an administrator."
+NOBODY_THERE = "People with an address at {domain} may not sign in here. Ask an administrator."
 NOT_OF_AN_ORGANISATION = (
     "This is a private Google account that only uses an address at {domain}. Sign in with the account that "
     "your organisation gave you."
 )
 TOO_MANY_GROUPS = (
-    "You are in so many groups that the sign-in service does not list them. An administrator there has to limit the "
-    "groups in the token to the groups of this application, or give it roles."
+    "You are in so many groups that the sign-in service does not list them. In that service, an administrator has to "
+    "limit the listed groups to those of this application, or give this application roles."
 )
-NO_GROUP = "None of your groups is let in here. Ask an administrator."
+NO_GROUP = "None of your groups may sign in here. Ask an administrator."
 #: Anybody can open a Google account with their company's address; only with the claim `hd` is it the company's own
 #: (OpenID Connect, "Obtain user information from the ID token", developers.google.com).
 GOOGLE = "https://accounts.google.com"

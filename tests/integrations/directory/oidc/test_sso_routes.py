@@ -77,7 +77,7 @@ def test_who_is_not_let_in_is_told_why_on_the_sign_in_page(client_of: Callable[.
     _, back = come_back(client, "p4")
     answer = client.get(back)
     assert answer.status_code == 401
-    assert "Nobody with an address at elsewhere.example" in answer.text
+    assert "People with an address at elsewhere.example" in answer.text
     assert 'href="/sso/start' in answer.text
 
 
