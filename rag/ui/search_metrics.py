@@ -73,8 +73,10 @@ def _draw_changes(searches: Sequence[LoggedSearch]) -> None:
                 help=_("The share of reranked questions for which reranking put another passage first."),
             )  # fmt: skip
             if reranked.place is not None:
-                words = _("The median place, before reranking, of the passages that reranking put first.")
-                st.metric(_("Place before reranking"), f"{reranked.place:g}", help=words)
+                st.metric(
+                    _("Place before reranking"), f"{reranked.place:g}",
+                    help=_("The median place, before reranking, of the passages that reranking put first."),
+                )  # fmt: skip
             st.metric(
                 _("Moved up from below place 5"), percent(reranked.far),
                 help=_("Without reranking, these passages might not have been read at all."),
