@@ -245,11 +245,13 @@ def draw_report(period: Period, filters: Filters) -> None:
         actions.draw_problem(REPORT_PROBLEM)
         recipients = scheduled.recipients(identity.tenant_id)
         st.selectbox(
-            _("By e-mail every Monday to"), list(REPORT_READERS), index=place_of_reader(recipients.digest_for),
+            _("Send the report by e-mail every Monday to"), list(REPORT_READERS),
+            index=place_of_reader(recipients.digest_for),
             format_func=words_of(REPORT_READERS), key="analytics_report_to", on_change=save_readers,
         )  # fmt: skip
         st.selectbox(
-            _("Alerts of budgets and answers to"), list(REPORT_READERS), index=place_of_reader(recipients.alerts_for),
+            _("Send alerts about budgets and answers to"), list(REPORT_READERS),
+            index=place_of_reader(recipients.alerts_for),
             format_func=words_of(REPORT_READERS), key="analytics_alerts_to", on_change=save_readers,
         )  # fmt: skip
 

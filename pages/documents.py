@@ -573,7 +573,7 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
         draw_empty(
             ":material/library_books:",
             _("**No documents yet**"),
-            _("Add documents above. They are answered from as soon as they are ready."),
+            _("Add documents above. Answers use them as soon as they are ready."),
         )
         return
     names = {c.id: c.name for c in collections} if len(collections) > 1 else {}

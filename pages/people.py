@@ -271,8 +271,8 @@ def draw_person(person: Account) -> None:
             asked_at = plain(date_time(person.password_asked_at, zone))
             st.info(
                 _(
-                    "Asked for a new password on {asked}. Make sure that it was them, then give them a new password "
-                    "link.",
+                    "This person asked for a new password on {asked}. Make sure that the request really came from "
+                    "this person, then give them a new password link.",
                     asked=asked_at,
                 ),
                 icon=":material/key:",

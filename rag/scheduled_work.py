@@ -224,7 +224,7 @@ class ScheduledWork:
             spent, amount = dollars(budget.spent, 2), dollars(budget.amount, 2)
             if budget.is_spent:
                 subject = _("The budget of {name} is spent", name=whose)
-                more = _(" Until the next, searching works and no paid model is called.")
+                more = _(" Until next month, searching works and no paid model is called.")
             else:
                 subject, more = _("Most of the budget of {name} is spent", name=whose), ""
             text = _("{spent} of {amount} are spent this month.", spent=spent, amount=amount) + more

@@ -178,7 +178,7 @@ class ConnectedApps:
         self.require_allowed(identity.role)
         granted = [scope for scope in SCOPES if scope in scopes]
         if not granted or set(scopes) - set(SCOPES):
-            raise InvalidInput(f"A program can be allowed {', '.join(SCOPES)}.")
+            raise InvalidInput(f"A program can get these permissions: {', '.join(SCOPES)}.")
         code = PREFIX + secrets.token_urlsafe(32)
         with self._database.transaction(identity) as connection:
             connection.execute(queries["drop_expired_apps"], {"account_id": identity.account_id})
@@ -303,8 +303,8 @@ def check_address(address: str) -> None:
         or re.search(r"[\s<>\"'\\^`{|}]", address)
     ):
         raise InvalidInput(
-            "A program's address has to be https, http on this machine, or a scheme of its own such as "
-            "com.example.app, without a fragment."
+            "The address of a program has to begin with https://, with http:// on this machine, or with a scheme of "
+            "its own such as com.example.app. It cannot contain “#”."
         )
 
 

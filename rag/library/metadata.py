@@ -83,7 +83,7 @@ class DocumentMetadata:
         """
         require_admin(identity)
         if changes.title is not None and len(document_ids) != 1:
-            raise InvalidInput("A title is given to one document at a time.")
+            raise InvalidInput("Only one document at a time can get a new title.")
         if changes.language is not None and changes.language not in LANGUAGES:
             raise InvalidInput(f"The language has to be one of {', '.join(LANGUAGES.values())}.")
         if changes.valid_from and changes.valid_until and changes.valid_until < changes.valid_from:

@@ -285,8 +285,9 @@ class Search(Part):
         source="004 DEFAULT_TOP_K")
     every_result: bool = setting(
         False, "Searches return everything",
-        "A search without a number returns every passage above the similarity or with a word of the question, at most "
-        "1,000. An answer is still written from the passages wanted.", source="003 2.2 C and 2.4")
+        "A search that names no number returns every passage that exceeds the similarity or contains a word of the "
+        "question, at most 1,000. Answers are still written from the number of passages set as “Passages wanted”.",
+        source="003 2.2 C and 2.4")
     candidate_factor: int = setting(
         4, "Candidates per passage",
         "For each passage wanted, the search first finds this many candidates. It then ranks all candidates.",
@@ -296,7 +297,7 @@ class Search(Part):
         "In a large collection, the vector index compares this many passages for each passage wanted.", bounds=(1, 200),
         source="001 Search Implementation")
     threshold_mode: ThresholdMode = setting(
-        "calibrated", "How near a passage has to be",
+        "calibrated", "How similar a passage has to be",
         "How similar a passage has to be to the question to count as an answer.",
         source="measured: OpenAI's present models seldom reach the 0.7 of 004")
     similarity_threshold: float | None = setting(
@@ -305,8 +306,8 @@ class Search(Part):
         unit="cosine similarity", bounds=(-1, 1), applies="per call", source="004 SIMILARITY_THRESHOLD",
         only_with=("threshold_mode", ("absolute",)))
     strict_threshold: bool = setting(
-        False, "Leave out passages that are not near enough",
-        "Leaves out every passage that is not above the similarity, however well its words fit.",
+        False, "Leave out passages that are not similar enough",
+        "Leaves out every passage that does not exceed the required similarity, even if its words match the question.",
         applies="per call", source="004 match_document_chunks")
     bm25_k1: float = setting(
         1.5, "Weight of repeated words", "How much it counts that a word is repeated (k1 of BM25).",
@@ -347,8 +348,8 @@ class Search(Part):
     one_result_per_document: bool = setting(
         False, "One passage per document", applies="per call", source="000 Search Configuration Options")
     maximum_per_document: int = setting(
-        0, "Passages per document", "At most; 0 for no limit.", unit="passages", bounds=(0, 50), applies="per call",
-        source="chosen")
+        0, "Passages per document", "The most passages from one document; 0 means no limit.", unit="passages",
+        bounds=(0, 50), applies="per call", source="chosen")
     categories: Words = setting(
         (), "Categories",
         "The categories of documents. The last category is for everything else.", source="000 Categories")
@@ -379,10 +380,10 @@ class Understanding(Part):
         applies="per call", source="measured")
     filter_by_category: bool = setting(
         True, "Categories in questions",
-        "A word that means a category limits the search to it.",
+        "A word in the question that means a category limits the search to this category.",
         applies="per call", source="001 Query Analysis")
     filter_by_year: bool = setting(
-        False, "Years in questions", "A year in the question limits the search to it.", applies="per call",
+        False, "Years in questions", "A year in the question limits the search to this year.", applies="per call",
         source="001 Query Analysis")
     filter_by_date: bool = setting(
         False, "Dates in questions",
@@ -509,15 +510,16 @@ class Answer(Part):
         "", "Rules of your own", "These rules are added to the rules for writing answers.", bounds=(0, 4000),
         source="000 Gemini Inference: its prompt is the board's own")
     persona_name: Text = setting(
-        "", "Who answers", "A person's name; empty: the assistant.", bounds=(0, 120), source="001 Query Processing")
-    persona_facts: Text = setting("", "Facts about them", bounds=(0, 4000), source="001 Query Processing")
+        "", "Who answers", "The name of the person who answers. If this is empty, the assistant answers.",
+        bounds=(0, 120), source="001 Query Processing")
+    persona_facts: Text = setting("", "Facts about this person", bounds=(0, 4000), source="001 Query Processing")
     context_tokens: int = setting(
         4000, "Text the model reads",
         "How much text from passages the model is given at most; a token is about four letters.", unit="tokens",
         bounds=(200, 200_000), applies="per call", source="000 Context Building")
     context_characters: int = setting(
-        0, "Text the model reads, in characters", "0 for no such limit.", unit="characters", bounds=(0, 1_000_000),
-        source="001 Query Processing")
+        0, "Text the model reads, in characters", "0 means no limit in characters.", unit="characters",
+        bounds=(0, 1_000_000), source="001 Query Processing")
     source_prompt: bool = setting(
         False, "Prompt of the source",
         "Sends the model this profile's original prompt, in the same words and order, if the profile has one.",
@@ -535,7 +537,8 @@ class Answer(Part):
     chat_provider: ProviderName = setting("openai", "Provider of answers", source="004 Answer generation")
     chat_model: FilledText = setting("gpt-4o", "Model that answers", bounds=(0, 120), source="004 Answer generation")
     temperature: float = setting(
-        0.2, "Temperature", "0 keeps to the text; higher varies more.", bounds=(0, 2),
+        0.2, "Temperature",
+        "At 0, answers to the same question vary least; with higher values, their wording varies more.", bounds=(0, 2),
         source="chosen: 004 gives none, and 0.2 keeps to the text")
     maximum_output_tokens: int = setting(
         1024, "Longest answer", unit="tokens", bounds=(16, 100_000),

@@ -126,7 +126,7 @@ def draw_metrics(who: Identity, summary: Summary, period: Period, *, zone: str, 
         draw_metric(
             _("Questions"), number(now.questions), grown(now.questions, before.questions),
             trend=Trend([day.questions for day in days], "bar"),
-            help_text=_("All that was asked, small talk included."),
+            help_text=_("All questions, small talk included."),
         )  # fmt: skip
         draw_metric(
             _("People"), number(now.people), grown(now.people, before.people),

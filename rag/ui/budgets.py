@@ -100,8 +100,8 @@ def draw_question_to_go_on(identity: Identity) -> None:
     with st.container(border=True, horizontal=True, vertical_alignment="center", key="budget_asks"):
         st.markdown(
             _(
-                ":material/savings: {share} of this month's budget is spent. Until you go on, questions are answered "
-                "with the documents' own words.",
+                ":material/savings: {share} of this month's budget is spent. Until you choose to go on with models, "
+                "answers quote the documents.",
                 share=plain(share),
             ),
             width="stretch",

@@ -129,7 +129,7 @@ def draw_presets(collection: Collection, profile: Profile, *, on_open: Callable[
     """Draw each preset with its effect, and a badge if it is in use. Presets without effect are left out."""
     now = profile.with_overrides(collection.overrides)
     with st.container(border=True, gap="small", key="collections_presets"):
-        st.markdown(_("**Set it for a purpose**"))
+        st.markdown(_("**Set this collection for a purpose**"))
         st.caption(_("Several settings at once. You see what changes, and can try it, before it is saved."))
         for preset in PRESETS:
             is_on = all(now.value(name) == value for name, value in preset.values(profile).items())
@@ -208,14 +208,19 @@ def _ask_for_models(
         st.caption(_("This costs nothing: only the search runs, and no model is called."))
         return False
     is_paid = st.checkbox(
-        _("Ask the search's models too, at most about {cost}", cost=money(estimate)),
+        _("Also use the search's paid models, for at most about {cost}", cost=money(estimate)),
         key=f"{key}_paid",
-        help=_("Results are translated and reranked as for a question. No answer is written."),
+        help=_("Questions are translated and results are reranked, as in the chat. No answer is written."),
     )
     if not is_paid and previews.needs_paid_calls(collection):
         st.caption(_("Searching this collection needs a provider's model. Without that model, nothing can be tried."))
     elif not is_paid:
-        st.caption(_("Without these models, trying costs nothing, but results are not translated or reranked."))
+        st.caption(
+            _(
+                "Without these models, trying costs nothing, but questions are not translated and results are "
+                "not reranked."
+            )
+        )
     return is_paid
 
 
@@ -224,7 +229,9 @@ def _draw_comparisons(comparisons: Sequence[Preview]) -> None:
     if changed:
         st.markdown(
             ngettext(
-                "**{count} question finds something else.**", "**{count} questions find something else.**", len(changed)
+                "**{count} question has different results.**",
+                "**{count} questions have different results.**",
+                len(changed),
             )
         )
     else:

@@ -277,9 +277,12 @@ def _answering(profile: Profile, providers: Providers) -> str:
     )
     text += _(", at temperature {temperature}.", temperature=f"{answer.temperature:g}")
     if answer.persona_name:
-        text += _(" They are written as {persona_name} would.", persona_name=answer.persona_name)
+        text += _(" Answers are written as {persona_name} would write them.", persona_name=answer.persona_name)
     if answer.follow_ups:
-        text += _(" It suggests {follow_ups}.", follow_ups=count(answer.follow_ups, "next question"))
+        text += _(
+            " Below each answer, the assistant suggests {follow_ups}.",
+            follow_ups=count(answer.follow_ups, "next question"),
+        )
     return text
 
 
@@ -311,9 +314,9 @@ def threshold_sentences(
         decides += _(" This value is set for this collection.")
         if used > embedder.default_threshold:
             decides += _(
-                " The default of {name} is {default_threshold}. If no passage reaches the value of this "
-                "collection, a lower value is used, so that an answer is found more often. To prevent this, "
-                "turn on “Leave out passages that are not near enough”.",
+                " The default of {name} is {default_threshold}. If no passage reaches the value of this collection, "
+                "a lower value is used, so that an answer is found more often. To prevent this, turn on “Leave out "
+                "passages that are not similar enough”.",
                 name=name,
                 default_threshold=f"{embedder.default_threshold:.3f}",
             )
@@ -340,7 +343,7 @@ def _measured(collection: Collection, profile: Profile, zone: tzinfo) -> str:
             calibrated_model=embedder_name(collection.calibrated_model),
         )
     if profile.search.threshold_mode != "calibrated":
-        sentence += _(". This value is used once “How near a passage has to be” is set to the measured value")
+        sentence += _(". This value is used once “How similar a passage has to be” is set to the measured value")
     return _("{sentence}.", sentence=sentence)
 
 
@@ -356,7 +359,7 @@ def draw_threshold(
     """Draw a box that explains the similarity threshold, with a button to measure it."""
     with st.container(border=True, gap="small", key="collections_threshold"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.markdown(_("**How near a passage has to be**"), width="content")
+            st.markdown(_("**How similar a passage has to be**"), width="content")
             if embedder.provider != "builtin":
                 st.button(
                     _("Measure") if collection.calibrated_threshold is None else _("Measure again"),

@@ -380,10 +380,12 @@ def draw_persona(
             width=420,
         )
         facts = st.text_area(
-            _("Facts about them"),
+            _("Facts about this person"),
             key=f"{key}_facts",
             max_chars=4000,
-            placeholder=_("What the documents leave out: where they live, what they look for, how to reach them."),
+            placeholder=_(
+                "What the documents do not say: where this person lives, what they look for, how to reach them."
+            ),
             height=100,
         )
         if name.strip():

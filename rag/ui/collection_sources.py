@@ -62,8 +62,8 @@ def draw_sources(
                     on_click=_run,
                     args=(syncs.request, identity, collection),
                     help=_(
-                        "Adds new documents, updates changed ones and removes those that are gone, without asking "
-                        "for the cost of each. Unchanged documents cost nothing."
+                        "Adds new documents, updates changed ones and removes those that are no longer in the "
+                        "source, without asking you to confirm each cost. Unchanged documents cost nothing."
                     ),
                 )
         for source in sources:

@@ -216,7 +216,10 @@ def _share(conversations: Conversations, identity: Identity, target: Conversatio
     def share() -> None:
         conversation = conversations.get(identity, target.id)
         st.markdown(
-            _("Colleagues who have the link and may read the same documents see its questions and answers up to now.")
+            _(
+                "Colleagues who have the link and may read the same documents see the questions and answers of this "
+                "conversation up to now."
+            )
         )
         if conversation.shared_at:
             st.code(f"{address}/?c={conversation.id}", language=None)

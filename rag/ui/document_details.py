@@ -256,7 +256,7 @@ def _draw_about(document: Document, model: str) -> None:
         **file_facts(document.metadata),
         _("Language"): plain(language_name(document.language)),
         _("Characters"): thousands(document.character_count),
-        _("How it is split"): plain(method_name(document.chunking_method)),
+        _("Way of splitting"): plain(method_name(document.chunking_method)),
         _("Embedding model"): plain(model) or "–",
         _("Version"): str(document.version),
         _("Pages without text"): page_ranges(document.empty_pages) or _("none"),

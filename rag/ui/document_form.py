@@ -282,7 +282,7 @@ def draw_ask(identity: Identity, document: Document, collection: Collection, ans
     if answer:
         place.markdown(answer_markdown(answer, [c.number for c in ending.citations]))
     if ending.citations:
-        st.caption(_("The passages that came nearest") if ending.kind == "nearest" else _("Passages it answers from"))
+        st.caption(_("The most similar passages") if ending.kind == "nearest" else _("Passages it answers from"))
     for citation in ending.citations:
         with st.container(border=True, gap="xxsmall"):
             page = plain(pages(citation.first_page, citation.last_page))
@@ -398,7 +398,7 @@ def draw_replacing_several(documents: Sequence[DocumentName], *, largest_mb: int
             _("Two files are meant for {name}. Leave one out.", name=plain(listed(twice))), icon=":material/error:"
         )
     elif targets and (rest := [labels.of(document.id) for document in documents if document.id not in targets]):
-        st.caption(_("As they are: {names}", names=plain(listed(rest))))
+        st.caption(_("Unchanged: {names}", names=plain(listed(rest))))
     if st.button(
         ngettext("Show what changes in {count} document", "Show what changes in {count} documents", len(targets))
         if targets

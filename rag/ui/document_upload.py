@@ -126,7 +126,7 @@ def draw_upload(
     beforehand = next((c for c in collections if default is not None and c.id == default.id), collections[0])
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         place = st.container(key="documents_add")
-        with st.popover(_("How they are read"), icon=":material/settings:", key="documents_options", width="content"):
+        with st.popover(_("How files are read"), icon=":material/settings:", key="documents_options", width="content"):
             choice = _choice(collections, beforehand)
             _draw_limit(spending_limit, actions.on_limit)
     with place:

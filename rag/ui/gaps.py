@@ -85,7 +85,7 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
                 help_text=_("How often the question was asked in the period before, for comparison."),
             ),
             _("Last asked"): lists.times((gap.last_asked_at for gap in rows), 102, with_year=False, with_time=False),
-            _("Nearest document"): lists.texts((gap.nearest or "–" for gap in rows), 180),
+            _("Most similar document"): lists.texts((gap.nearest or "–" for gap in rows), 180),
             _("Assigned to"): lists.texts((gap.assignee or "–" for gap in rows), 106),
             _("Groups"): lists.texts((", ".join(gap.user_groups) for gap in rows), 110),
             _("Languages"): lists.texts((", ".join(map(language_name, gap.languages)) for gap in rows), 82),
@@ -160,7 +160,7 @@ def _draw_gap(identity: Identity, gap: Gap, wordings: Sequence[str]) -> None:
     for request in gaps.waiting(identity, gap.id):
         _draw_waiting(identity, request)
     if not identity.may(Role.ADMIN):
-        st.caption(_("Administrators add documents and answers: assign it to one of them."))
+        st.caption(_("Only administrators can add documents and answers. Assign this question to one of them."))
 
 
 def _draw_nearest(identity: Identity, gap: Gap) -> None:
@@ -168,7 +168,7 @@ def _draw_nearest(identity: Identity, gap: Gap) -> None:
     near = [hit for hit in services().analytics.found_passages(identity, gap.latest_id) if hit.title]
     if not near:
         return
-    with st.expander(_("Nearest passages"), icon=":material/near_me:"):
+    with st.expander(_("Most similar passages"), icon=":material/near_me:"):
         for passage in near[:NEAREST]:
             where = f"{passage.title} · {pages(passage.first_page or 0, passage.last_page or 0)}"
             st.caption(plain(where))

@@ -250,7 +250,9 @@ def _is_nearest_only(message: Message) -> bool:
 def _draw_sources(message: Message, citations: list[Citation], anchor: str, viewer: Viewer, *, is_last: bool) -> None:
     is_answered = not _is_nearest_only(message)
     label, icon = (
-        (_("Sources"), ":material/menu_book:") if is_answered else (_("Nearest passages"), ":material/travel_explore:")
+        (_("Sources"), ":material/menu_book:")
+        if is_answered
+        else (_("Most similar passages"), ":material/travel_explore:")
     )
     places = quoted(message.content, citations)
     st.html(sources_html(citations, anchor, message.id, places))

@@ -245,7 +245,7 @@ def _draw_editor(document: Document, page: DocumentPage, draft: Draft, correctin
         _("Text of page {number}", number=page.number),
         key=f"{key}_text",
         height=420,
-        help=_("Cells of a table are separated by “ | ”, rows by lines."),
+        help=_("Separate the cells of a table with “ | ”, and write each row on a line of its own."),
         on_change=_keep,
         args=(key, draft),
     )

@@ -135,7 +135,7 @@ def _draw_golden(identity: Identity, collection: Collection, golden: dict[UUID, 
                 _start_run(identity, collection, list(golden.values()))
     if golden and identity.may(Role.ADMIN):
         st.toggle(
-            _("Ask them every night"), scheduled.is_nightly(identity, collection.id),
+            _("Ask these questions every night"), scheduled.is_nightly(identity, collection.id),
             key=f"analytics_nightly_{collection.id}", on_change=_keep_nightly, args=(identity, collection),
             help=_("When a figure falls, administrators get an e-mail, and other programs a webhook."),
         )  # fmt: skip
@@ -285,7 +285,7 @@ def _draw_comparison(identity: Identity, earlier: Run, later: Run) -> None:
             _("Earlier"): [_format_figure(row.figure, row.first) for row in compared],
             _("Later"): [_format_figure(row.figure, row.second) for row in compared],
             _("Difference"): [_difference(row.figure, row.difference) for row in compared],
-            _("95 % of it"): [
+            _("95 % interval"): [
                 f"{_difference(row.figure, row.low)} … {_difference(row.figure, row.high)}" for row in compared
             ],
             _("Verdict"): [_(VERDICTS[row.verdict]) for row in compared],
@@ -296,8 +296,8 @@ def _draw_comparison(identity: Identity, earlier: Run, later: Run) -> None:
     )
     _draw_pairs(identity, earlier, later)
     st.caption(
-        _("Compared question by question: resampling the questions (paired bootstrap) separates a difference from "
-          "chance.")
+        _("The runs are compared question by question. A statistical method (paired bootstrap) tells a real "
+          "difference from chance.")
     )  # fmt: skip
 
 
@@ -547,8 +547,8 @@ def _draw_form(identity: Identity, collection: Collection, golden: GoldenQuestio
 @dialog(N_("Golden questions from a file"), icon=":material/upload_file:")
 def _upload_golden(identity: Identity, collection: Collection) -> None:
     st.caption(
-        _("CSV with a header line, or one JSON object a line: question, document, page, answer, evidence, language, "
-          "tags, answerable. Several values are parted by semicolons.")
+        _("A CSV file with a header line, or a file with one JSON object per line. The fields: question, document, "
+          "page, answer, evidence, language, tags, answerable. Separate several values with semicolons.")
     )  # fmt: skip
     file = st.file_uploader(_("File"), type=["csv", "jsonl"], key="analytics_golden_upload")
     if file is not None and st.button(_("Add"), type="primary", key="analytics_golden_take"):

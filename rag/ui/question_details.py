@@ -183,7 +183,7 @@ def _draw_prompt(entry: ChatLogEntry) -> None:
     prompt = entry.prompt
     if prompt is None:
         return
-    st.markdown(_("**What the answer could be built on**"))
+    st.markdown(_("**Passages available for the answer**"))
     for passage in prompt.passages:
         words, color = SOURCE_STATES[passage.state]
         title = f"[{passage.number}] {plain(passage.title)} · {pages(passage.first_page, passage.last_page)}"

@@ -43,7 +43,7 @@ def draw_search(
 
 
 def _draw_scores(searches: Sequence[LoggedSearch]) -> None:
-    with draw_head(_("How near the best passage was")):
+    with draw_head(_("How similar the best passage was")):
         kind = choose_word(_("Score"), SCORES, key="analytics_score", default="similarity")
     scored = [(s, value) for s in searches if (value := s.score if kind == "score" else s.similarity) is not None]
     if not scored:

@@ -185,7 +185,7 @@ def test_who_asked_for_a_new_password_is_shown_until_they_have_their_link(
     assert "1 person needs a new password" in page.caption[0].value
     assert list(page.dataframe[0].value["Status"]) == ["Active", "Needs a password"]
     choose(page, 1)
-    assert "Asked for a new password" in page.info[0].value
+    assert "asked for a new password" in page.info[0].value
     press(page, "New password link")
     assert access.accounts.account_of_link(link_in(page)).id == person.id
     page.run()

@@ -99,7 +99,7 @@ def test_documents_are_dropped_compared_opened_ticked_deleted_and_had_back(
     expect(show).to_be_disabled()
     dialog.get_by_role("combobox", name="Replaces").click()
     page.get_by_role("option", name="Parking since May").click()
-    expect(dialog.get_by_text("As they are: Parking rules")).to_be_visible()
+    expect(dialog.get_by_text("Unchanged: Parking rules")).to_be_visible()
     show.click()
     expect(dialog).to_have_count(0)
     expect(page.get_by_text("of Parking since May: 1 page differs")).to_be_visible()

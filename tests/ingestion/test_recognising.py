@@ -124,7 +124,7 @@ def test_without_an_engine_a_picture_beside_text_keeps_no_document_waiting(
 ) -> None:
     done = taken_in(make(tesseract="none"), admin, collection, hostile.pictured_table())
     assert done.status is DocumentStatus.COMPLETED
-    assert "A large picture on this page may hold text" in done.message
+    assert "A large picture on this page may contain text" in done.message
 
 
 @pytest.mark.parametrize(("pdf_type", "calls"), [("scanned", 1), ("digital", 0), ("auto", 1)])

@@ -235,7 +235,7 @@ def test_formulas_without_results_and_cells_that_show_nothing_are_counted() -> N
 def test_cells_under_a_merged_one_are_not_shown() -> None:
     document = read(xlsx_file({"Sheet1": BANDS + '|<mergeCells><mergeCell ref="A1:XFD1048576"/></mergeCells>'}))
     assert document.pages[0].text == "Grade"
-    assert warnings_of(document) == ["Sheet “Sheet1”: 8 cells under merged ones were not read."]
+    assert warnings_of(document) == ["Sheet “Sheet1”: 8 cells hidden by merged cells were not read."]
 
 
 def test_shared_texts_leave_out_reading_aids_and_struck_words() -> None:

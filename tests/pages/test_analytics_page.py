@@ -441,7 +441,7 @@ def test_what_the_documents_could_not_answer_has_its_own_list(
     select_row(page, "analytics_gaps_", 0)
     assert not page.exception
     assert any("-badge[" in text for text in words(page).splitlines())
-    assert "assign it to one of them" in words(page)
+    assert "Assign this question to one of them" in words(page)
     assert not [button for button in page.button if button.label == "Write an answer"]
 
 

@@ -185,7 +185,7 @@ def test_what_the_documents_do_not_hold_is_said_so_with_the_nearest_passages(sig
     ask(tab.run(), "Who commands the submarine on Neptune?")
     assert not tab.exception
     assert "**Sources**" not in markdown(tab)
-    assert "**Nearest passages**" in markdown(tab)
+    assert "**Most similar passages**" in markdown(tab)
     assert "% match" not in markdown(tab)
     assert "source" not in "".join(m.value for m in tab.main.markdown if "no charge" in m.value)
 

@@ -60,7 +60,7 @@ MOST_NAMED = 10
 #: Warning for an empty page.
 BLANK_PAGE = "This page is blank."
 #: Warning for a page with text and a large picture which seems to hold text too.
-PICTURED_PAGE = "A large picture on this page may hold text that is not in the file; text recognition reads it."
+PICTURED_PAGE = "A large picture on this page may contain text that was not read. Text recognition can read it."
 
 #: Characters beyond ASCII and the common Latin letters; only text with them is examined more closely.
 UNUSUAL = re.compile(r"[^\x00-\x7f‘’“”–—…•€™]")

@@ -18,7 +18,7 @@ UNREAD = {
     "hidden columns": ("1 hidden column was not read.", "{count} hidden columns were not read."),
     "hidden cells": ("1 cell was not read because its number format hides it.",
                      "{count} cells were not read because their number formats hide them."),
-    "covered": ("1 cell under a merged one was not read.", "{count} cells under merged ones were not read."),
+    "covered": ("1 cell hidden by a merged cell was not read.", "{count} cells hidden by merged cells were not read."),
     "struck": ("1 struck-through cell was left out.", "{count} struck-through cells were left out."),
     "struck parts": ("Struck-through text was left out of 1 cell.",
                      "Struck-through text was left out of {count} cells."),

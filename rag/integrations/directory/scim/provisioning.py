@@ -265,10 +265,10 @@ class Provisioning:
         try:
             members = list({UUID(member) for member, _name in group.members})
         except ValueError as exc:
-            raise InvalidInput("A member of a group is a person, by the id that this service gave them.") from exc
+            raise InvalidInput("Each member of a group has to be a person, given by the id from this service.") from exc
         row = connection.execute(queries["count_people_of"], {"members": members}).fetchone()
         if row is None or row[0] != len(members):
-            raise InvalidInput("A member of this group is nobody here. Groups within groups are not kept.")
+            raise InvalidInput("A member of this group has no account here. Groups inside groups are not supported.")
         moved = connection.execute(queries["write_members"], {"members": members, "name": name}).fetchall()
         return [session for row in moved for session in self._sessions_of(connection, row[0], is_over=False)]
 

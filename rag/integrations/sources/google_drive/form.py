@@ -78,7 +78,10 @@ FORM = SourceForm(
             name="subject",
             title=N_("Read as this person; empty if the folder is shared"),
             example="hr@example.com",
-            help=N_("An e-mail address of your domain, where the service account may act for everybody in it."),
+            help=N_(
+                "An e-mail address of your domain. The service account has to be allowed to act for everybody "
+                "in the domain."
+            ),
             maximum=254,
         ),
         FormField(
