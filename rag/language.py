@@ -71,7 +71,7 @@ _reading = threading.Lock()
 
 
 def current() -> str:
-    """Return the current reader's language code."""
+    """Return the current reader's language code (ISO 639-1)."""
     if chosen := _chosen.get():
         return chosen
     for find in _finders:
@@ -134,12 +134,12 @@ def direction(language: str | None = None) -> str:
 
 
 def N_(message: str) -> str:
-    """Mark a sentence for the catalogues; the translation happens when the sentence is shown."""
+    """Return a sentence unchanged, marked for the catalogues; the translation happens when the sentence is shown."""
     return message
 
 
 def NP_(context: str, message: str) -> str:
-    """Mark an ambiguous word for the catalogues, with its meaning here; `_` translates it."""
+    """Return an ambiguous word, marked for the catalogues with its meaning here; `_` translates the result."""
     return f"{context}{CONTEXT}{message}"
 
 
@@ -153,7 +153,7 @@ def _(message: str, /, **values: Any) -> str:
 
 
 def pgettext(context: str, message: str, /, **values: Any) -> str:
-    """Translate an ambiguous word into the reader's language; `context` gives its meaning here."""
+    """Return an ambiguous word in the reader's language; `context` gives the word's meaning here."""
     return _(NP_(context, message), **values)
 
 
@@ -170,7 +170,7 @@ def counted(count: int, one: str, many: str = "") -> str:
 
 
 def translated(sentence: str) -> str:
-    """Translate an English sentence created earlier, such as a stored error, into the reader's language.
+    """Return an English sentence created earlier, such as a stored error, in the reader's language.
 
     A sentence with filled-in values is matched with the catalogue, and its translation is filled again. Several
     consecutive sentences, such as an answer's notices, are translated separately. A sentence without a translation
@@ -218,7 +218,9 @@ def _filled_again(
     language: str,
     translated_values: Mapping[str, str] | None = None,
 ) -> str:
-    """Fill a sentence's translation with its values. Values are translated too, except quotations and names."""
+    """Return a sentence's translation filled with the sentence's values. Values are translated too, except quotations
+    and names.
+    """
     with speaking(language):
         # Quotations and names are not translated.
         filled = {n: v if n == "names" or f"“{{{n}}}”" in message else _value(v) for n, v in values.items()}
@@ -256,7 +258,9 @@ def _end(text: str, place: int) -> int:
 
 
 def _named_sentence_at(text: str, place: int, language: str) -> tuple[str, int] | None:
-    """Translate a sentence after a name and a colon: "Leave guide: This page is blank."."""
+    """Translate a sentence after a name and a colon ("Leave guide: This page is blank."); return the sentence's end
+    too.
+    """
     for colon in re.finditer(": ", text[place : _end(text, place)]):
         if translation := _sentence_at(text, place + colon.end(), language):
             return text[place : place + colon.end()] + translation[0], translation[1]
@@ -325,7 +329,7 @@ class _Original:
 
     @cached_property
     def second(self) -> str:
-        """The first text after a placeholder at the beginning."""
+        """The sentence's first literal text after a placeholder at the beginning."""
         return SENTENCE_END.split(PLACEHOLDER.split(self.message)[2])[0]
 
     @cached_property
@@ -345,7 +349,9 @@ class _Original:
 
 @dataclass(frozen=True)
 class _Beginnings:
-    """A catalogue's sentences by first word; separately, sentences starting with a placeholder or containing any."""
+    """A catalogue's sentences by first word; separately, sentences starting with a placeholder, and sentences
+    containing any.
+    """
 
     by_word: dict[str, list[_Original]] = field(default_factory=dict)
     #: Beginnings before a sentence, like the page in "Page 4: This page is blank.".
@@ -519,7 +525,7 @@ def clock(moment: datetime) -> str:
 
 
 def listed(items: Iterable[str], *, style: str = "standard") -> str:
-    """Write several things in a row: `a, b and c`."""
+    """Return several things in a row, in the reader's language: `a, b and c`."""
     from babel.lists import format_list
 
     return format_list(list(items), style=style, locale=locale())  # type: ignore[arg-type]

@@ -144,7 +144,9 @@ def taken_address() -> str:
 
 
 def setting(name: str, default: str) -> str:
-    """Read a setting like the product: from the environment, else `.streamlit/secrets.toml`, else the default."""
+    """Return a setting, read like the product does: from the environment, else `.streamlit/secrets.toml`, else the
+    default.
+    """
     try:
         secrets = tomllib.loads((PROJECT / ".streamlit" / "secrets.toml").read_text("utf-8"))
     except (OSError, ValueError):
@@ -156,7 +158,7 @@ def setting(name: str, default: str) -> str:
 
 
 def is_installed(requirements: Path, environment: Path = ENVIRONMENT) -> bool:
-    """Tell whether the environment was made from exactly this lock by this Python."""
+    """Whether the environment was made from exactly this lock by this Python."""
     stamp = stamp_of(requirements, environment)
     return (environment / BINARIES / "python").exists() and stamp.exists() and stamp.read_text() == digest(requirements)
 
@@ -380,7 +382,7 @@ def newest_release() -> str:
 
 
 def merged(*locks: str) -> str:
-    """Join locks. A package which is in several locks appears once."""
+    """Join several locks, and return the result. A package in several locks appears a single time."""
     entries: dict[str, str] = {}
     for lock in locks:
         for entry in re.findall(r"^[A-Za-z0-9].*\n(?:[ \t].*\n)*", lock, re.MULTILINE):
@@ -421,7 +423,7 @@ def release() -> int:
 
 
 def tool(name: str, *arguments: str) -> int:
-    """Run one of the tools for development."""
+    """Run a development tool, and return its exit code."""
     return subprocess.call([str(TOOLS / BINARIES / name), *arguments])  # noqa: S603
 
 

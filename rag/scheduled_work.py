@@ -61,7 +61,7 @@ class Recipients:
 
 @dataclass(frozen=True, kw_only=True)
 class Fallen:
-    """A quality measure which is worse than in the previous run."""
+    """A quality measure which fell clearly since the previous run."""
 
     figure: str
     before: float
@@ -175,14 +175,16 @@ class ScheduledWork:
                     log.exception("%s of %s was not done", work.__name__.strip("_"), tenant_id)
 
     def _is_mine(self, tenant_id: str, work: str, day: date) -> bool:
-        """Whether this process should do the work: no process has done it since the day began."""
+        """Whether this process should do some work: no process has done it since the day began. If so, it is marked as
+        done.
+        """
         if self._clock() < self._later.get((tenant_id, work), -math.inf):
             return False
         self._take_back(tenant_id, work)
         return bool(self._database.execute(tenant_id, "claim_calendar_work", work=work, day=day))
 
     def _note_not_done(self, tenant_id: str, work: str, *, again_seconds: float = AGAIN_SECONDS) -> None:
-        """Mark work as not done, for a later try by this or another process."""
+        """Remove the mark that some work is done, so that this or another process tries it again later."""
         self._later[tenant_id, work] = self._clock() + again_seconds
         self._not_done.add((tenant_id, work))
         self._take_back(tenant_id, work)
@@ -217,7 +219,7 @@ class ScheduledWork:
                 self._note_not_done(tenant_id, work)
 
     def warn_of(self, tenant_id: str, budget: Budget) -> bool:
-        """Warn about a budget which is nearly or fully spent. Returns like `_send`."""
+        """E-mail a warning about a budget which is nearly or fully spent. Returns False if every e-mail failed."""
 
         def write() -> _EmailText:
             whose = {"company": _("the company"), "group": budget.user_group, "person": budget.person}[budget.scope]
@@ -260,7 +262,9 @@ class ScheduledWork:
         return make_digest(self._parts.analytics, self._parts.gaps, who, period, filters, title=title)
 
     def send_digest(self, tenant_id: str, role: Role, *, until: date) -> bool:
-        """Send each recipient the week's digest in their language. Returns like `_send`."""
+        """E-mail the last week's digest to each person with the role, in their language. Returns False if every e-mail
+        failed.
+        """
 
         def write() -> _EmailText:
             digest = self.digest(tenant_id, Period.of_days(7, until=until))
@@ -335,7 +339,7 @@ class ScheduledWork:
     def _send(self, tenant_id: str, role: Role | None, write: Callable[[], _EmailText]) -> bool:
         """Send the e-mail which `write` builds to each person with the role, in their interface language.
 
-        Returns False if no e-mail was accepted.
+        Returns False if there were recipients and no e-mail was accepted.
         """
         if role is None or not self.can_send:
             return True

@@ -1,4 +1,4 @@
-"""The launcher's parts for `st.App`: routes, the guard in front, start and stop, errors as sentences."""
+"""The parts of `app.py` for Streamlit's `st.App`: routes, the guard in front, start and stop, and error responses."""
 
 from __future__ import annotations
 
@@ -157,14 +157,15 @@ class ThemeWriter:
 
 
 def on_error(request: Request, exc: Exception) -> Response:
-    """Turn each `RagError` into a response with a sentence and a code."""
+    """Return a response for a `RagError`, with a sentence and a code."""
     assert isinstance(exc, RagError)  # noqa: S101
     return problem(exc, headers=SECURITY_HEADERS)
 
 
 def on_unexpected(request: Request, exc: Exception) -> Response:
-    """Respond to unexpected errors. A failure before the guard also gets the headers which the guard would
-    have added.
+    """Return a response for an unexpected error.
+
+    A failure before the guard also gets the headers which the guard would have added.
     """
     if isinstance(exc, RagError):
         return on_error(request, exc)
@@ -174,7 +175,9 @@ def on_unexpected(request: Request, exc: Exception) -> Response:
 
 
 def on_script_error(exc: Exception) -> bool:
-    """Show a sentence instead of Streamlit's traceback."""
+    """Show a sentence instead of Streamlit's traceback, for an error in a page. Returns whether the error was
+    handled.
+    """
     if isinstance(exc, NotAllowed):
         st.warning(plain(exc.message), icon=":material/lock:")
     elif isinstance(exc, RagError):

@@ -156,7 +156,7 @@ class Services:
     closers: tuple[Callable[[], Any], ...] = field(default=(), repr=False)
 
     def choose_collection(self, tenant_id: str, name: str | None) -> Collection:
-        """Find a collection by name or id. Without `wanted`, return the default collection, made if missing.
+        """Return the tenant's collection with this name or id; without `name`, the default collection, made if missing.
 
         Raises `InvalidInput` for an unknown collection, `NotFound` for an unknown tenant.
         """
@@ -200,7 +200,7 @@ def program_of(tenant_id: str) -> Identity:
 def assemble(
     settings: Settings, database: Database, embedded: EmbeddedServer | None = None, owner_conninfo: str = ""
 ) -> Services:
-    """Put the parts together around an open database."""
+    """Create all parts of the product around an open database, and return them."""
     registry = import_module(INTEGRATIONS)
     database.recent_sign_in_minutes = settings.recent_sign_in_minutes
     sessions = Sessions(database, settings)
@@ -369,7 +369,9 @@ def question_embedder(providers: Providers, embedding_model: str) -> QuestionEmb
 def _at_supabase(
     settings: Settings, database: Database, sessions: Sessions
 ) -> tuple[Originals, Accounts | None, Callable[[], Any]]:
-    """Connect to a Supabase project: originals in its Storage and, if configured, passwords in its Auth."""
+    """Connect to a Supabase project: return the file store in its Storage, accounts with passwords in its Auth if
+    configured, and a function to close the connection.
+    """
     # Imported here, because this takes half a second.
     from rag.access.supabase import SupabaseAccounts
     from rag.providers.supabase import SupabaseFiles, SupabaseProject
@@ -381,7 +383,7 @@ def _at_supabase(
 
 
 def connect_services(settings: Settings) -> Services:
-    """Start or reach the database, migrate its tables, and assemble the parts.
+    """Start or reach the database, migrate its tables, and return the assembled parts.
 
     Raises `SettingsError` or `DatabaseUnavailable` with a sentence saying what to do.
     """
@@ -457,7 +459,7 @@ def current_identity() -> Identity:
 
 
 def require(role: Role) -> Identity:
-    """Return this page's user if their role includes `role`. The first line on every page.
+    """Return this page's user if their role is `role` or higher. The first line on every page.
 
     Raises `NotAllowed`, `AccessError`.
     """
@@ -476,7 +478,7 @@ def make_syncs(
     events: SourceEvents,
     makers: Mapping[str, SourceMaker],
 ) -> Syncs:
-    """Create the syncs for folders on the server and for the kinds of sources in `makers`.
+    """Return the syncs for folders on the server, and for the kinds of sources in `makers`.
 
     By default, notice boards use `events`, which reports changes.
     """

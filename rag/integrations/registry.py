@@ -39,7 +39,7 @@ def integrations() -> tuple[Integration, ...]:
 
 
 def named(name: str) -> Any:
-    """Import an object by a name like "module:name". Raises `PackagesMissing`."""
+    """Import and return an object with a name like "module:name". Raises `PackagesMissing`."""
     module, _, inside = name.partition(":")
     try:
         return getattr(import_module(module), inside)
@@ -78,7 +78,7 @@ def routers() -> list[APIRouter]:
 
 
 def refusals() -> Mapping[str, Refusal]:
-    """Return functions which write an error in the format other programs expect, by path prefix."""
+    """Return functions which convert an error to the format in a different protocol, by the protocol's path prefix."""
     return {prefix: named(write) for integration in integrations() for prefix, write in integration.refusals.items()}
 
 
@@ -88,7 +88,9 @@ def paths_for_other_sites() -> frozenset[str]:
 
 
 def draw_outside(parts: Services, identity: Identity, collection: Collection) -> None:
-    """Let each integration draw who outside the company may ask a collection."""
+    """Let each integration draw a list: the websites and pages on which people outside the company can ask a
+    collection.
+    """
     for integration in integrations():
         if integration.draw_outside is not None:
             integration.draw_outside(parts, identity, collection)
@@ -112,7 +114,7 @@ def jobs() -> Mapping[str, Callable[..., float | None]]:
 
 
 def _run_named(name: str, *arguments: Any, **more: Any) -> Any:
-    """Import and call a function by name."""
+    """Import a function by name, call the function, and return the result."""
     return named(name)(*arguments, **more)
 
 
@@ -161,7 +163,7 @@ def automatic_backups(settings: Settings) -> AutomaticBackups | None:
 
 
 def standbys(settings: Settings, database: Database) -> ReadServers:
-    """Connect to the configured standbys; without standbys, the primary answers all reads."""
+    """Return the configured standbys, connected; without standbys, an object which sends all reads to the primary."""
     from rag.storage.database import PrimaryAlone
 
     servers = (
@@ -171,7 +173,7 @@ def standbys(settings: Settings, database: Database) -> ReadServers:
 
 
 def checks(parts: Services) -> list[Check]:
-    """Run all integrations' checks for `doctor`."""
+    """Run all integrations' checks for `doctor`, and return the results."""
     return [check for integration in integrations() if integration.checks for check in named(integration.checks)(parts)]
 
 

@@ -68,9 +68,9 @@ class CollectionLibrary:
     ) -> Collection | None:
         """Return the collection with this id or name, else the default collection; `None` if no collection is readable.
 
-        The default is the API key's collection; else the oldest searchable collection, else the oldest collection, with
-        `hr` collections first. `in_chat` prefers the collection which this person asked last. `profile` allows only
-        collections with this profile.
+        The default is the API key's collection. For other callers, the default is the oldest collection with searchable
+        documents, else the oldest collection; collections with the profile `hr` are preferred. With `in_chat`, the
+        collection which this person asked last is preferred. `profile` allows only collections with this profile.
         """
         return self._database.fetch_one(
             who,

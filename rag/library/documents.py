@@ -127,7 +127,7 @@ MOST_GENERATED = 4
 
 
 def _interleave(lists: Sequence[Sequence[Any] | None]) -> Questions:
-    """Interleave lists of questions without blank entries: [a, b] and [c, d] give [a, c, b, d]."""
+    """Return lists of questions interleaved, without blank entries: [a, b] and [c, d] give [a, c, b, d]."""
     question_lists = [[q for q in questions or () if isinstance(q, str) and q.strip()] for questions in lists]
     longest = max((len(questions) for questions in question_lists), default=0)
     return [questions[place] for place in range(longest) for questions in question_lists if place < len(questions)]
@@ -203,7 +203,7 @@ class DocumentLibrary(CollectionLibrary):
         return self.get(identity, added[0])
 
     def confirm(self, identity: Identity, document_id: UUID) -> Document:
-        """Confirm a document's estimate and queue the processing. A repeated call has no effect.
+        """Confirm a document's estimate and queue the processing. A repeated call has no effect. Returns the document.
 
         When processed, the document replaces the published version, even a later version. Raises `BudgetSpent` if
         processing costs money and the company's budget for this month is spent.
@@ -263,7 +263,7 @@ class DocumentLibrary(CollectionLibrary):
             raise NotFound
 
     def _remove(self, identity: Identity, document_id: UUID, statuses: Sequence[DocumentStatus] | None) -> bool:
-        """Delete a document if its state is in `states`, by default in any state. Returns whether a document was
+        """Delete a document if its state is in `statuses`; with `None`, in any state. Returns whether a document was
         deleted.
         """
         require_admin(identity)
@@ -420,7 +420,7 @@ class DocumentLibrary(CollectionLibrary):
     # Files that were not accepted
 
     def note_refused(self, identity: Identity, file_name: str, file_size: int, reason: str) -> None:
-        """Store a refused file's name and the reason, until the person has seen them."""
+        """Store a refused file's name and the reason, until the person dismisses the entry."""
         values = {"file_name": file_name[:300], "file_size": file_size, "reason": reason}
         self._database.execute(identity, "note_refused_file", account_id=identity.account_id, **values)
 
@@ -433,7 +433,7 @@ class DocumentLibrary(CollectionLibrary):
         self._database.execute(identity, "drop_refused_files", account_id=identity.account_id, file_id=file_id)
 
     def with_words(self, who: Who, text: str) -> tuple[UUID, ...]:
-        """Return the ids of searchable documents containing all these words."""
+        """Return the ids of searchable documents which contain all words in `text`."""
         return tuple(documents_with_words(self._database, who, [c.id for c in self.collections(who)], text))
 
     def count_found(self, who: Who, filters: DocumentFilters) -> tuple[int, datetime | None]:
@@ -443,9 +443,7 @@ class DocumentLibrary(CollectionLibrary):
         return row or (0, None)
 
     def shares(self, who: Who, filters: DocumentFilters) -> tuple[int, int]:
-        """Among the documents which match the filters, count the documents which can be retried, and the documents
-        without tags.
-        """
+        """Count the matching documents which can be retried, and the matching documents without tags."""
         with self._database.transaction(who) as connection:
             row = connection.execute(queries["library_shares"], filters.parameters()).fetchone()
         return row or (0, 0)
@@ -469,7 +467,9 @@ class DocumentLibrary(CollectionLibrary):
         return [replace(row, status=DocumentStatus(row.status)) for row in rows]
 
     def at_work(self, who: Who, *, limit: int) -> tuple[dict[UUID, DocumentStatus], int]:
-        """Return the states of at most `limit` documents in processing, by id, and the total number in processing."""
+        """Return the states of at most `limit` documents being processed, by id, and the total number being
+        processed.
+        """
         with self._database.transaction(who) as connection:
             rows = connection.execute(queries["documents_at_work"], {"limit": limit}).fetchall()
             total = len(rows)

@@ -1,4 +1,4 @@
-"""Change a document's title, folder, tags, owner, dates and language. They are shared by all its versions."""
+"""Change a document's title, folder, tags, owner, dates and language, which all its versions share."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Reminders:
 
 @dataclass(frozen=True, kw_only=True)
 class Shelves:
-    """The folders and tags in use, each with the number of documents. A folder's number leaves out subfolders."""
+    """The folders and tags in use, each with the document count. A folder's count leaves out subfolders."""
 
     folders: dict[str, int]
     tags: dict[str, int]

@@ -52,7 +52,7 @@ AROUND = 70
 
 @dataclass(frozen=True)
 class Finding:
-    """A match in a document: page, surrounding text, and the matched words as written."""
+    """A match for searched words in a document: page, surrounding text, and the words as written."""
 
     page: int
     text: str

@@ -125,7 +125,9 @@ def named_sentences(tree: ast.AST) -> dict[str, list[str]]:
 
 
 def sentences_of(node: ast.expr, named: Mapping[str, list[str]]) -> list[str]:
-    """Return the sentences which an expression may stand for: written there, or assigned to a name in `named`."""
+    """Return the sentences which an expression may give: literals inside, or sentences assigned to a name in
+    `named`.
+    """
     match node:
         case ast.IfExp(body=one, orelse=other):
             return sentences_of(one, named) + sentences_of(other, named)
@@ -138,7 +140,7 @@ def sentences_of(node: ast.expr, named: Mapping[str, list[str]]) -> list[str]:
 
 
 def sentence_of(node: ast.expr) -> str:
-    """Return a literal, or an f-string with `{name}` for its values; "" for other expressions."""
+    """Return the text in a literal, or in an f-string with `{name}` for each value; "" for other expressions."""
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) and " " in node.value else ""
     if not isinstance(node, ast.JoinedStr):

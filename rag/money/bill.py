@@ -2,6 +2,7 @@
 
 A call is recorded before it starts. If the process dies, the calls left open are charged at their expected cost when
 the abandoned question is found.
+
 Each charge is written to the ledger when known. While the reader still waits for the first words, a charge is written
 together with the next call's record, which saves a round trip. If writing fails, the next write includes the charge;
 the last chance is when the question's log row is closed.
@@ -43,14 +44,14 @@ COST_FIELDS: dict[Operation, str] = {
 
 @dataclass(frozen=True)
 class Entry:
-    """A charge, and the field in `CostDetails` which adds up this charge; "" for no field."""
+    """A charge on a bill. `line` is the field in `CostDetails` to which the charge is added; "" for no field."""
 
     line: str
     charge: Charge
 
 
 class Bill:
-    """Collect the charges for paid calls in memory.
+    """Charges for paid calls, collected in memory.
 
     `prices` returns the tenant's prices, which override list prices.
     """
@@ -65,7 +66,7 @@ class Bill:
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Charge searches inside the `with` block to this bill (see `open_bill`).
+        """Inside the `with` block, charge paid calls made by searches to this bill (see `open_bill`).
 
         The block must not yield to a caller.
         """
@@ -77,7 +78,10 @@ class Bill:
 
     @contextmanager
     def paying(self, operation: Operation, *, line: str = "") -> Iterator[None]:
-        """Record each request sent inside the `with` block before it starts, and charge requests without a result."""
+        """Inside the `with` block, record each request before it starts, and charge requests without a result.
+
+        `line` names the field in `CostDetails`.
+        """
         notes = Notes(partial(self.send, operation), self.drop)
         with waiting(), lost_calls(lambda usage: self.charge(operation, usage, line=line), notes=notes):
             yield
@@ -114,7 +118,7 @@ class Bill:
 
     @property
     def usages(self) -> tuple[Usage, ...]:
-        """Each charge's usage."""
+        """The usage in each charge, in order."""
         return tuple(entry.charge.usage for entry in self.entries)
 
     @property
@@ -125,7 +129,7 @@ class Bill:
         return sum(priced, Decimal(0)) if len(priced) == len(costs) else None
 
     def send(self, operation: Operation, expected: Usage) -> None:
-        """Record a request before it starts; it ends with the next `charge`, `record` or `drop`."""
+        """Record a request before it starts. The request ends with the next `charge`, `record` or `drop`."""
         self._requests += 1
         self._sent.append((self.begin(operation, f"request {self._requests}", expected), operation, expected))
 
@@ -205,7 +209,9 @@ class QuestionBill(Bill):
         return call_id
 
     def write(self) -> None:
-        """Write all charges now and each further charge immediately, because the reader has the first words."""
+        """Write all charges now, and from now on each charge immediately. Called when the reader has the first
+        words.
+        """
         self._is_awaited = False
         self.write_known()
 
@@ -273,7 +279,9 @@ class TenantBill(Bill):
 
 
 def costs_of(entries: Sequence[Entry]) -> CostDetails:
-    """Sum the costs by field in `CostDetails`, rounded like the ledger. Calls without a known price add nothing."""
+    """Return the costs, summed by field in `CostDetails` and rounded like the ledger. Calls without a known price add
+    nothing.
+    """
     by_line: dict[str, Decimal] = {}
     for entry in entries:
         if entry.line:

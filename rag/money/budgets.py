@@ -68,7 +68,7 @@ class Budget:
 
     @property
     def asks(self) -> bool:
-        """Whether to ask the person before spending more on their questions."""
+        """Whether the person must agree before more is spent on their questions this month."""
         if self.ask_share is None or self.has_agreed or self.is_spent:
             return False
         return self.spent >= self.amount * self.ask_share
@@ -103,13 +103,12 @@ class Budgets:
         return self._states(_tenant_of(who), for_all=True)
 
     def may_hold(self, identity: Identity) -> bool:
-        """Whether a budget may apply to this person. False for a few seconds after no budget was found."""
+        """Whether this person may have a budget. False for a few seconds after no budget was found, to save queries."""
         looked = self._without.get((identity.tenant_id, identity.account_id), -math.inf)
         return self._clock() - looked >= LOOKED_AGAIN_SECONDS
 
     def spent_for(self, identity: Identity) -> Budget | None:
-        """Return a budget which is spent, or requires this person's agreement before further spending; `None` without
-        either.
+        """Return a budget which is spent, or for which this person must agree before further spending; else `None`.
 
         When a different process sets the first budget, this takes effect within seconds.
         """
@@ -129,7 +128,7 @@ class Budgets:
         return bool(self._database.fetch_value(identity.tenant_id, "widget_is_spent", api_key_id=identity.account_id))
 
     def asking(self, identity: Identity) -> Budget | None:
-        """Return a budget requiring this person's agreement before spending more, or `None`."""
+        """Return a budget for which this person must agree before further spending, or `None`."""
         budget = self.spent_for(identity)
         return budget if budget is not None and budget.asks else None
 
@@ -148,7 +147,9 @@ class Budgets:
             )
 
     def broken_by(self, who: Who, cost: Decimal) -> Budget | None:
-        """Return the company's budget if `cost` would exceed it. Estimates for documents in progress count as spent."""
+        """Return the company's budget if spending `cost` would exceed it, else `None`. Estimates for documents in
+        progress count as spent.
+        """
         budgets = self._states(_tenant_of(who))
         if not budgets:
             return None

@@ -61,7 +61,7 @@ class _SentCall:
 
 
 class DurableCalls:
-    """Make calls through the gate, with a row for each. Thread-safe."""
+    """Make calls through the gate, which limits simultaneous calls, with a database row for each. Thread-safe."""
 
     def __init__(self, database: Database, ledger: Ledger, gate: CallGate, wait: Wait) -> None:
         """`wait` sleeps for the given seconds.
@@ -166,7 +166,7 @@ class DurableCalls:
     def _begin(
         self, payer: Payer, operation: Operation, digest: str, expected: Usage, on_end: Callable[[], None]
     ) -> _SentCall:
-        """Commit a row for the call before sending.
+        """Commit a row for a call before sending, and return the call.
 
         Earlier attempts by dead processes may have been billed, and are charged at the expected cost.
         """
@@ -235,9 +235,9 @@ class DurableEmbedder(EmbedderWrapper):
         self._receipt = receipt
 
     def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
-        """Embed the texts in a single call and check the vectors. `usages` is empty, because the receipt has them.
+        """Return the texts' embeddings, made in a single call and checked.
 
-        Raises the errors raised by `generate_embeddings_batch`.
+        `usages` is empty, because the receipt has them. Raises the errors raised by `generate_embeddings_batch`.
         """
 
         def embed() -> Embeddings:
@@ -302,7 +302,7 @@ class DurableRecogniser:
         self._receipt = receipt
 
     def parse(self, content: bytes, page_count: int) -> ParsedPages:
-        """Recognise a PDF's text by page. Raises the recogniser's errors."""
+        """Return a PDF's recognised text by page. Raises the recogniser's errors."""
         expected = Usage(provider=self.provider, model=self.model, pages=page_count, is_estimated=True)
         return self._receipt.pay(lambda: self._inner.parse(content, page_count), expected, lambda pages: [pages.usage])
 

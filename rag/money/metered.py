@@ -126,7 +126,7 @@ class MeteredEmbedder(EmbedderWrapper):
         self._operation: Operation = operation
 
     def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
-        """Embed the texts. `usages` is empty, because the bill has them. Raises the embedder's errors."""
+        """Return the texts' embeddings. `usages` is empty, because the bill has them. Raises the embedder's errors."""
         with self._bill.paying(self._operation):
             embeddings = self._inner.embed(texts, purpose=purpose)
         for usage in embeddings.usages if self.is_paid else ():
@@ -144,7 +144,7 @@ class MeteredReranker:
         self._bill = bill
 
     def rank(self, query: str, documents: Sequence[str], *, limit: int) -> Reranking:
-        """Rank the documents. Raises the reranker's errors."""
+        """Return the documents' ranking. Raises the reranker's errors."""
         with self._bill.paying("reranking"):
             ranking = self._inner.rank(query, documents, limit=limit)
         self._bill.charge("reranking", ranking.usage)
@@ -152,7 +152,7 @@ class MeteredReranker:
 
 
 class MeteredProviders:
-    """The models for a search, which charge each call to a bill."""
+    """The models for a search; each model charges calls to a bill."""
 
     def __init__(self, providers: Providers, bill: Bill) -> None:
         self._providers = providers

@@ -48,7 +48,7 @@ def start_tracing(environment: Mapping[str, str] | None = None) -> Callable[[], 
 
 @contextmanager
 def span(name: str, attributes: Mapping[str, Any] | None = None) -> Iterator[Span]:
-    """Trace the block as a child of the current span."""
+    """Trace the `with` block in a child of the current span, and yield the new span."""
     if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         yield trace.INVALID_SPAN  # Off: an unrecorded span takes as long as a small statement.
         return
@@ -58,7 +58,7 @@ def span(name: str, attributes: Mapping[str, Any] | None = None) -> Iterator[Spa
 
 @contextmanager
 def request_span(name: str, headers: Mapping[str, str], attributes: Mapping[str, Any]) -> Iterator[Span]:
-    """Trace a request, within the caller's trace if the headers name it."""
+    """Trace a request and yield its span, which belongs to the caller's trace if the headers name one."""
     parent = propagate.extract(headers)
     with (
         _tracer.start_as_current_span(name, parent, SpanKind.SERVER, attributes, **WITHOUT_TEXT) as begun,
@@ -74,7 +74,7 @@ class ModelCall:
         self._span = begun
 
     def used(self, usage: Usage | None) -> None:
-        """Note in the span the counts which the provider reported. Estimates are left out."""
+        """Set the span's attributes for the usage which the provider reported. Estimates are left out."""
         if usage is None or usage.is_estimated:
             return
         counted = {
@@ -91,7 +91,7 @@ class ModelCall:
 def model_call(operation: str, provider: str, model: str) -> Iterator[ModelCall]:
     """Trace a request to a model: `chat`, `embeddings`, `rerank` or `ocr`.
 
-    A generator may hold it open, so it never becomes the parent of other spans.
+    The span never becomes the parent of other spans, because a generator may hold it open.
     """
     begun = _tracer.start_span(
         f"{operation} {model}",
@@ -111,7 +111,7 @@ def model_call(operation: str, provider: str, model: str) -> Iterator[ModelCall]
 
 @contextmanager
 def _failing(begun: Span) -> Iterator[None]:
-    """If the block fails, note the error's type in the span. The error's text is left out, because it may quote a
+    """If the block fails, record the error's type in the span. The error's text is left out, because it may quote a
     document.
     """
     try:

@@ -1,7 +1,7 @@
 """The five profiles. Each is a frozen value with the settings from its source document, in its own module or folder.
 
-`profile.py` defines the class, `parts.py` every setting. A collection has one profile, and administrators may override
-single settings (`profile_of`).
+docs/sources.md describes the source documents, 000 to 004. `profile.py` defines the class, `parts.py` every setting. A
+collection has one profile, and administrators may override single settings (`profile_of`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Profile for civil documents: keyword and vector search with a local model. Source 003."""
+"""Profile for civil documents: keyword and vector search with a local model. Source 003 in docs/sources.md."""
 
 from __future__ import annotations
 

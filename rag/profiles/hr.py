@@ -1,4 +1,7 @@
-"""Profile for HR policies and handbooks. The settings from source 004 (`top_k`, …) are the defaults in `parts.py`."""
+"""Profile for HR policies and handbooks.
+
+The settings from source 004 in docs/sources.md (`top_k`, …) are the defaults in `parts.py`.
+"""
 
 from __future__ import annotations
 

@@ -192,7 +192,10 @@ class Chunking(Part):
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, value: Any) -> Any:
-        """Replace 0 and empty lists by defaults. Lower a default limit if a larger limit was set below it."""
+        """Return the value with 0 and empty lists replaced by defaults.
+
+        A default limit is lowered if a larger limit was set below it.
+        """
         if not isinstance(value, dict):
             return value
         values = {

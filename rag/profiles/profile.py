@@ -33,7 +33,7 @@ LOCKED = "The {title} cannot be changed for a collection: {why}."
 
 
 class Profile(BaseModel):
-    """All settings of a collection. The defaults come from the HR document (004)."""
+    """All settings of a collection. The defaults come from source 004 in docs/sources.md."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -201,8 +201,9 @@ class Setting(FormField):
     only_with: tuple[str, tuple[Any, ...]] | None
 
     def has_effect(self, profile: Profile) -> bool:
-        """Whether this setting has an effect in a profile. `only_with` may require a certain value in a different
-        setting.
+        """Whether this setting has an effect in a profile.
+
+        With `only_with`, this depends on the value of a different setting.
         """
         if self.only_with is None:
             return True

@@ -47,7 +47,10 @@ class Embedder(Protocol):
     is_paid: bool
 
     def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
-        """Embed the texts in order: (texts, dimensions) float32, rows with length 1. Batches stay within limits."""
+        """Return the texts' embeddings in order: (texts, dimensions) float32, rows with length 1.
+
+        Requests stay within the provider's limits.
+        """
         ...
 
 
@@ -136,7 +139,7 @@ class ChatModel(CompletionModel, Protocol):
         ...
 
     def context_window(self) -> int | None:
-        """Return the server's limit for prompt and answer in tokens; `None` if unknown."""
+        """Return the server's limit for prompt and answer together, in tokens; `None` if unknown."""
         ...
 
 
@@ -180,7 +183,7 @@ class TextRecogniser(Protocol):
 
 
 class Connection:
-    """A configured provider, which creates its models. Closing the provider closes the models' connections.
+    """A configured provider, which creates its models. Closing the connection closes the models' connections too.
 
     A subclass has the methods for the capabilities in its provider table entry: chat_model, embedder, reranker,
     recogniser.
@@ -244,5 +247,5 @@ def as_data(name: str, text: str, *, title: str | None = None) -> str:
 
 
 def defused(text: str) -> str:
-    """Replace characters with which a text could end its part of the prompt, or imitate a different speaker."""
+    """Return a text without characters which could end its part of the prompt, or imitate a different speaker."""
     return _INSTRUCTION_MARK.sub("［", _MARK.sub("‹", text))

@@ -74,7 +74,7 @@ def is_public(address: Address) -> bool:
 
 
 def _carried(address: Address) -> Sequence[ipaddress.IPv4Address]:
-    """Return the IPv4 addresses embedded in an IPv6 address; () for IPv4."""
+    """Return the IPv4 addresses embedded in an IPv6 address; () for an IPv4 address."""
     if not isinstance(address, ipaddress.IPv6Address):
         return ()
     embedded = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
@@ -98,5 +98,5 @@ def literal_address(host: str) -> Address | None:
 
 
 def resolve(host: str) -> list[str]:
-    """Resolve a host name to IP addresses with the system's resolver. Raises `OSError`."""
+    """Return a host name's IP addresses, from the system's resolver. Raises `OSError`."""
     return [str(info[4][0]) for info in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]

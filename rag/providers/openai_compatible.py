@@ -73,7 +73,7 @@ class OpenAIChatModel:
     def __init__(
         self, client: openai.OpenAI, *, provider: str, model: str, window: Callable[[], int | None] | None = None
     ) -> None:
-        """`window` asks the server for its token limit."""
+        """`window` asks the server how many tokens prompt and answer may have."""
         self.provider = provider
         self.model = model
         # The SDK's retries obey `Retry-After`, which may be two minutes; no asker waits this long.
@@ -233,7 +233,8 @@ class OpenAIChatModel:
         return Completion(text=text, usage=usage)
 
     def _as_it_takes(self, ask: Callable[[], Value]) -> Value:
-        """Call the model. If the provider refuses the parameters, repeat the call with a reasoning model's parameters.
+        """Call the model and return the response. If the provider refuses the parameters, repeat the call with a
+        reasoning model's.
 
         A refused call costs nothing.
         """
@@ -272,7 +273,7 @@ class OpenAIChatModel:
 
 
 class _Received:
-    """Collect a stream's events."""
+    """Collects a stream's events: text, finish reason and usage."""
 
     def __init__(self) -> None:
         self.has_events = False
@@ -347,7 +348,7 @@ NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, http
 
 @contextmanager
 def openai_errors(provider: str = "", *, has_text: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """Convert errors in the block to `ProviderError`s: errors of the SDK, of its transport, and from unreadable
+    """Inside the `with` block, convert errors to `ProviderError`s: from the SDK, from its transport, and for unreadable
     responses.
 
     After the first text, an answer which breaks off for any reason is a `ProviderStreamCut`. An error's details name
@@ -441,7 +442,8 @@ def _codes(exc: openai.APIError) -> set[str]:
 
 
 def retry_soon(call: Callable[[], Value], *, give_up: Event | None = None) -> Value:
-    """Retry once after 0.3 s if the provider could not be reached or its answer could not be read.
+    """Call a function and return its result. Retries once after 0.3 s if the provider could not be reached or its
+    answer not be read.
 
     Does not retry if `give_up` is set by then.
     """

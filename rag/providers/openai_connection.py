@@ -46,7 +46,7 @@ LIMITS = httpx2.Limits(max_connections=CONNECTIONS, max_keepalive_connections=KE
 
 
 class _Transport(openai.DefaultHttpxClient):
-    """A transport which follows no redirect and closes with its last user, like the SDK's client."""
+    """An HTTP transport which follows no redirect, and closes with its last user, like the SDK's client."""
 
     def __init__(self) -> None:
         super().__init__(follow_redirects=False, limits=LIMITS)
@@ -63,7 +63,7 @@ NO_CHAT = re.compile(r"embed|whisper|tts|dall-e|moderation|image|audio|realtime|
 
 
 class OpenAIConnection(Connection):
-    """OpenAI, or another server with the same API."""
+    """A connection to OpenAI, or to another server with the same API."""
 
     def __init__(
         self, spec: ProviderSpec, settings: Settings, *, key: str = "", address: str = "", variables: str = ""
@@ -116,7 +116,7 @@ class OpenAIConnection(Connection):
 
 
 def timeout_of(settings: Settings) -> httpx2.Timeout:
-    """Return the timeouts for an OpenAI-compatible provider, and for connecting to it."""
+    """Return the time limits for an OpenAI-compatible provider: for a whole request, and for connecting."""
     return httpx2.Timeout(settings.openai_timeout_seconds, connect=CONNECT_TIMEOUT_SECONDS)
 
 
@@ -148,7 +148,7 @@ class OpenAIEmbedder:
         self._batch_size = min(batch_size or self._spec.maximum_texts, self._spec.maximum_texts)
 
     def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
-        """Embed the texts in order: (texts, dimensions) float32, rows with length 1, a usage per request.
+        """Return the texts' embeddings in order: (texts, dimensions) float32, rows with length 1, a usage per request.
 
         Raises `InvalidInput` for a text with only spaces, `ProviderError`s otherwise. Documents are retried twice; a
         query, with a person waiting, once after a short wait.
@@ -226,7 +226,7 @@ class OpenAIEmbedder:
         return unit_rows(vectors, count=count, dimensions=self.dimensions)
 
     def _usage(self, answer: Mapping[str, Any], texts: list[str]) -> Usage:
-        """Return the provider's count, else an estimate, which is nearer to the bill than nothing."""
+        """Return the tokens counted by the provider, else an estimate."""
         counted = (answer.get("usage") or {}).get("prompt_tokens")
         if not isinstance(counted, int):
             return self._expected(texts)

@@ -1,4 +1,4 @@
-"""Reach addresses written by others, except in private networks."""
+"""Connect to web addresses written by other people, but never into private networks."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class OutwardTransport(httpx.BaseTransport):
         self._transport.close()
 
     def _outward(self, host: str) -> list[Address]:
-        """Return a name's IP addresses. Raises `InvalidInput` unless all are public, and `ConnectError` if there are
-        none.
+        """Return a host name's IP addresses. Raises `InvalidInput` unless all are public, and `ConnectError` if there
+        are none.
         """
         try:
             addresses = [ipaddress.ip_address(text.partition("%")[0]) for text in self._resolve(host)]

@@ -122,7 +122,7 @@ def _require_sendable(name: str, key: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelChoice:
-    """The model a profile wants, and the model used here; `model` is "" if there is none."""
+    """The model which a profile wants, and the model in use; `model` is "" if no provider is configured."""
 
     wanted_provider: str
     wanted_model: str
@@ -142,7 +142,7 @@ class ModelChoice:
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedderOption:
-    """An embedder offered for a new collection, and the variable it needs."""
+    """An embedder offered for a new collection, and the environment variable which must be set first, if any."""
 
     id: str
     provider: str
@@ -220,7 +220,7 @@ class Providers:
         return provider == self._builtin.provider or provider in self._connections.by_name
 
     def probe(self) -> list[Probe]:
-        """Call each configured provider which has a free call, concurrently."""
+        """Make a free call to each configured provider which has one, concurrently, and return the responses."""
         connections = [connection for connection in self._connections.by_name.values() if connection.spec.probe]
         if not connections:
             return []
@@ -228,7 +228,7 @@ class Providers:
             return list(pool.map(_probed, connections))
 
     def models(self, capability: Capability) -> ModelList:
-        """Ask the default provider for this task for its models, by a free call."""
+        """Return the models which the default provider for this task offers, or an error; requested by a free call."""
         connection = self._connections.able(capability, "" if capability == "rerank" else self.provider)
         if connection is None:
             return ModelList()
@@ -359,7 +359,7 @@ class Providers:
         return self._affordable(profile, self.translation_choice(profile))
 
     def _affordable(self, profile: Profile, choice: ModelChoice) -> ChatModel | None:
-        """Return the chosen model; `None` if it costs money and the person may spend no more."""
+        """Return the chosen model; `None` if the model costs money and the person may spend no more."""
         return self._chat_model(choice) if profile.spends or choice.provider in FREE_PROVIDERS else None
 
     def attachment_model_for(self, profile: Profile) -> ChatModel | None:
@@ -406,7 +406,7 @@ class Providers:
     def _choose(
         self, profile: Profile, provider: str, model: str, setting: str, field: str, fallback: str
     ) -> ModelChoice:
-        """Choose the profile's model at the profile's provider, else OpenAI's model.
+        """Return the profile's model if the profile's provider is configured, else OpenAI's model.
 
         A setting replaces a profile's model at OpenAI, or at OPENAI_BASE_URL's server, but never a model chosen for the
         collection.

@@ -57,7 +57,8 @@ class CallGate:
         self._ready_at: dict[str, float] = {}
 
     def call(self, function: Callable[[], Value], *, wait: Wait) -> Value:
-        """Make a call when there is room; retry it after waits which obey the provider's Retry-After.
+        """Make a call when there is room, and return its result; retry it after waits which obey the provider's
+        Retry-After.
 
         `wait` sleeps and raises when the application stops. Raises the last `ProviderError`, with the provider's
         requested wait, if any, in `details["retry_after_seconds"]`.
@@ -152,7 +153,9 @@ _sending: ContextVar[Sending] = ContextVar("sending", default=PLAIN)
 
 @contextmanager
 def sending(key: str, *, retries: int | None = None) -> Iterator[None]:
-    """Send all requests inside the block under one idempotency key, because they belong to a single call."""
+    """Inside the `with` block, send all requests with the same idempotency key, because they belong to a single
+    call.
+    """
     token = _sending.set(Sending(key, retries))
     try:
         yield
@@ -172,7 +175,7 @@ _report: ContextVar[Report | None] = ContextVar("report", default=None)
 
 @dataclass(frozen=True)
 class Notes:
-    """Records a request before it is sent, so a kill in the middle leaves a record."""
+    """Functions which record a request before it is sent, so a kill in the middle leaves a record."""
 
     #: Called with the request's expected bill.
     send: Report
@@ -198,9 +201,7 @@ def lost_calls(report: Report, *, notes: Notes | None = None) -> Iterator[None]:
 
 
 def report_lost(usage: Usage) -> None:
-    """Report a request without a usable result which was, or may have been, billed. Without a listener, log the
-    request.
-    """
+    """Report a request which has no usable result, but was, or may have been, billed. Without a listener, log it."""
     report = _report.get()
     if report is None:
         log.warning("a call to %s %s returned nothing, and its bill is not recorded", usage.provider, usage.model)
@@ -210,7 +211,7 @@ def report_lost(usage: Usage) -> None:
 
 @contextmanager
 def accounted(expected: Callable[[], Usage]) -> Iterator[None]:
-    """Report the single request inside the block if it fails and was, or may have been, billed.
+    """If the single request inside the `with` block fails and was, or may have been, billed, report it.
 
     The report uses the provider's count (`details["usage"]` in the error), else `expected`.
     """
@@ -225,8 +226,9 @@ def accounted(expected: Callable[[], Usage]) -> Iterator[None]:
 
 @contextmanager
 def requested(expected: Callable[[], Usage]) -> Iterator[None]:
-    """Record the single request inside the block before sending. A failed, possibly billed request is reported like in
-    `accounted`.
+    """Record the single request inside the `with` block before it is sent.
+
+    A failed, possibly billed request is reported like in `accounted`.
     """
     notes = _notes.get()
     if notes is not None:
@@ -241,7 +243,7 @@ def requested(expected: Callable[[], Usage]) -> Iterator[None]:
 
 
 def usage_of_failure(error: ProviderError, expected: Callable[[], Usage]) -> Usage | None:
-    """Return a failed request's possible usage; `None` if the failure is not billed."""
+    """Return the usage for which a failed request is, or may be, billed; `None` if it is not billed."""
     counted = error.details.get("usage")
     if isinstance(counted, Usage):
         return counted
@@ -250,7 +252,9 @@ def usage_of_failure(error: ProviderError, expected: Callable[[], Usage]) -> Usa
 
 @contextmanager
 def billed_as(usage: Usage) -> Iterator[None]:
-    """If the block raises a `ProviderError`, add the usage to it, because the response has arrived and is billed."""
+    """If the `with` block raises a `ProviderError`, add the usage to the error, because the response arrived and is
+    billed.
+    """
     try:
         yield
     except ProviderError as exc:
@@ -260,8 +264,8 @@ def billed_as(usage: Usage) -> Iterator[None]:
 
 @contextmanager
 def lost_with(usages: Sequence[Usage]) -> Iterator[None]:
-    """If the block fails, report the usages of earlier responses as lost: they are billed, but useless without the
-    rest.
+    """If the `with` block fails, report the usage of earlier responses as lost: they are billed, but useless without
+    the rest.
     """
     try:
         yield
@@ -272,7 +276,7 @@ def lost_with(usages: Sequence[Usage]) -> Iterator[None]:
 
 
 def estimated_chat(provider: str, model: str, messages: Sequence[ChatMessage], text: str = "") -> Usage:
-    """Estimate the bill for asking a model and getting `text`, if the provider gives none."""
+    """Return an estimated usage for a chat call which got `text`, if the provider reports none."""
     pictures = sum(len(message.images) for message in messages)
     return Usage(
         provider=provider,

@@ -117,7 +117,7 @@ class _Watcher:
         self._is_running = False
 
     def watch(self, cancel: Event, end: Callable[[], None]) -> object:
-        """Call `end` once when `cancel` is set. Pass the result to `forget`."""
+        """Call `end` once when `cancel` is set. Returns a value to pass to `forget`."""
         key = object()
         with self._lock:
             self._watched[key] = (cancel, end)
@@ -354,19 +354,19 @@ class ReasoningFilter:
         return visible
 
     def finish(self) -> str:
-        """Return the text held back, unless reasoning."""
+        """Return the text still held back, unless it is reasoning."""
         pending, self._held = self._held, ""
         return pending if self._waits or not self._is_inside else ""
 
     def _answer(self, text: str) -> str:
-        """Return text of the answer; blank lines between the reasoning and the answer are removed."""
+        """Return a piece of the answer, without the blank lines between the reasoning and the answer."""
         text = text if self._has_answer else text.lstrip()
         self._has_answer = self._has_answer or bool(text)
         return text
 
 
 def without_reasoning(text: str) -> str:
-    """Return a whole reply without its reasoning."""
+    """Return a whole reply without the model's reasoning."""
     answer = ReasoningFilter()
     visible = answer.feed(text)
     return visible + answer.finish()

@@ -1,4 +1,4 @@
-"""Reach a Supabase project: its clients, its errors as ours, and the originals in its Storage.
+"""Connect to a Supabase project: clients, converted errors, and the store for original files.
 
 A client which signs a person in sends the person's token from then on. There are therefore two kinds: a shared client
 with the service key, on which nobody signs in, and a client with the public key for each person, discarded afterwards.
@@ -83,7 +83,7 @@ class SupabaseProject:
 
     @contextmanager
     def visitor(self) -> Iterator[Client]:
-        """Open a client with the public key for a person and close it afterwards."""
+        """Yield a client with the public key, for one person; it is closed after the `with` block."""
         with self._new_transport() as transport:
             yield self._client(self._anon_key, transport)
 
@@ -110,7 +110,7 @@ class SupabaseProject:
 
 
 def call(function: Callable[Parameters, Result], *arguments: Parameters.args, **named: Parameters.kwargs) -> Result:
-    """Call the client. Any exception becomes a `RagError`, without the request's content."""
+    """Call the client and return the result. Any exception becomes a `RagError`, without the request's content."""
     try:
         return function(*arguments, **named)
     except AuthRetryableError as exc:
@@ -223,7 +223,7 @@ class SupabaseFiles:
         return [str(item["name"]) for item in self._objects().list(folder, {"limit": PAGE, "offset": offset})]
 
     def require_ready(self) -> str:
-        """Describe where files are stored. Raises `ProviderError`, `SettingsError`."""
+        """Return a description of where files are stored. Raises `ProviderError`, `SettingsError`."""
         self.require_private_bucket()
         return f"In Supabase Storage, private bucket {self._bucket}."
 

@@ -35,7 +35,7 @@ TAG = re.compile(r"<[^<>]+>")
 
 
 class UpstageParser:
-    """Read scanned PDFs with up to `PAGES_PER_REQUEST` pages."""
+    """Recognises the text in scanned PDFs with up to `PAGES_PER_REQUEST` pages."""
 
     pages_per_request = PAGES_PER_REQUEST
 
@@ -103,7 +103,7 @@ class UpstageParser:
 
 
 class UpstageConnection(Connection):
-    """Upstage, or another server with its Document Parse."""
+    """A connection to Upstage, or to another server with its Document Parse API."""
 
     def __init__(self, spec: ProviderSpec, settings: Settings) -> None:
         super().__init__(spec, settings)

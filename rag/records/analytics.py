@@ -133,7 +133,7 @@ class QuestionFilters:
 
 
 def share_of(part: int, total: int) -> float | None:
-    """Divide `part` by `whole`; return `None` if `whole` is 0."""
+    """Return `part` divided by `total`; `None` if `total` is 0."""
     return part / total if total else None
 
 
@@ -297,7 +297,7 @@ class DocumentUse:
 
 @dataclass(frozen=True, kw_only=True)
 class UnusedDocument:
-    """A document no answer has used."""
+    """A document which no answer has used."""
 
     document_id: UUID
     title: str

@@ -76,7 +76,7 @@ class AuditFilters(TypedDict, total=False):
 
 
 class AuditLog:
-    """Read `audit_log`, and add actions the database cannot see."""
+    """Reads `audit_log`, and adds entries for actions which change no row."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -58,7 +58,7 @@ PARTIAL_TEXT = N_("What had been written is kept.")
 
 @dataclass(frozen=True, kw_only=True)
 class PassagePlace:
-    """A chunk's span in characters within the document's joined text, and the headings of the whole document."""
+    """A chunk's start and end in the document's joined text, in characters, and the headings of the whole document."""
 
     start: int
     end: int
@@ -75,7 +75,7 @@ class SheetPage:
 
 @dataclass(frozen=True, kw_only=True)
 class SentPassage:
-    """A numbered chunk in the prompt for a question, as stored then."""
+    """A numbered chunk in the prompt for a question, as it was then."""
 
     number: int
     chunk_id: UUID
@@ -276,7 +276,7 @@ class ChatLogs:
         return len(ids)
 
     def count_costs(self, tenant_id: str, chat_log_id: UUID) -> None:
-        """Update the cost of a finished question from the ledger, after further charges."""
+        """Update a finished question's stored cost from the ledger, after further charges."""
         self.database.execute(tenant_id, "count_costs_of_questions", chat_log_ids=[chat_log_id])
 
     def page_text(self, tenant_id: str, document_id: UUID, first_page: int, last_page: int) -> str:
@@ -291,7 +291,7 @@ class ChatLogs:
         return "\n".join(row[0] for row in rows)
 
     def passage_places(self, tenant_id: str, chunk_ids: Sequence[UUID]) -> dict[UUID, PassagePlace]:
-        """Return the position and the headings of each chunk in which a section begins, by chunk id.
+        """Return the span and the document's headings for each chunk in which a section begins, by chunk id.
 
         Other chunks belong to a single section and are left out. Returns {} while the database is unavailable.
         """
@@ -334,7 +334,9 @@ class ChatLogs:
         return {document_id: metadata for document_id, metadata, _ in rows}
 
     def searched_as(self, identity: Identity, chat_log_id: UUID) -> str:
-        """Return the rewritten query used for a person's question; "" if the question was searched unchanged."""
+        """Return the rewritten query which was searched for a person's question; "" if the question was searched
+        unchanged.
+        """
         parameters = {"chat_log_id": chat_log_id, "account_id": identity.account_id}
         details = self.database.fetch_value(identity, "own_query_details", **parameters) or {}
         return QueryDetails(

@@ -1,6 +1,6 @@
 """Store conversations, their messages, and feedback on answers.
 
-People see only their own: someone else's conversation raises `NotFound`, like a missing conversation.
+People see only their own conversations: someone else's raises `NotFound`, like a missing conversation.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ class Conversations:
 
 
 def _within(word: str) -> str:
-    """Return an SQL LIKE pattern for texts which contain the word."""
+    """Return an SQL LIKE pattern for texts which contain a word."""
     return "%" + re.sub(r"[%_\\]", r"\\\g<0>", word) + "%"
 
 

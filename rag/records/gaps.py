@@ -53,8 +53,8 @@ MEANS = Path(__file__).with_name("question_means.npz")
 
 @dataclass(frozen=True)
 class QuestionEmbedder:
-    """Embeds questions to compare them. Questions have the same meaning if their mean similarity is at
-    least `least`.
+    """A model for comparing questions. A question joins a gap if the mean similarity to the gap's questions is at least
+    `least`.
     """
 
     name: str
@@ -115,7 +115,7 @@ class Assignee:
 
 @dataclass(frozen=True, kw_only=True)
 class _Uploaded:
-    """An open gap with the uploaded document which has now become searchable, and the person who uploaded it."""
+    """A gap to solve: its uploaded document has become searchable. Also the person who uploaded the document."""
 
     id: UUID
     document_id: UUID
@@ -323,7 +323,7 @@ class Gaps:
             raise NotFound
 
     def people(self, identity: Identity) -> builtins.list[Assignee]:
-        """Return the people a gap can be assigned to: managers and administrators."""
+        """Return the people to whom a gap can be assigned: managers and administrators."""
         _check_manager(identity)
         return self._database.fetch_all(identity, "people_to_assign", Assignee)
 

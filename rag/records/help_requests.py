@@ -36,7 +36,7 @@ ANY_REQUEST: Mapping[str, Any] = dict.fromkeys(
 
 @dataclass(frozen=True, kw_only=True)
 class HelpRequest:
-    """A question passed on to managers, with their reply once answered."""
+    """A question which an employee has passed on to managers, and the managers' reply, if any."""
 
     id: UUID
     collection_id: UUID

@@ -1,7 +1,7 @@
 """Delete texts after the retention period, and export and erase a person's data.
 
 Costs, times and outcomes stay: the company's books need them, and they name nobody. Erasing connects as the owner of
-the tables, because the audit log is append-only for the application.
+the tables, because the application may only append to the audit log.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Privacy:
         return self.erase(identity.tenant_id, email)
 
     def set_retention_for(self, identity: Identity, days: int | None) -> None:
-        """Like `set_retention_days`, for a recently signed-in administrator."""
+        """Set the retention period like `set_retention_days`, for a recently signed-in administrator."""
         require_admin(identity)
         require_recent(self._database, identity)
         self.set_retention_days(identity.tenant_id, days)

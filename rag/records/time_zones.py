@@ -1,6 +1,6 @@
-"""Store each company's time zone, which tells when its days, weeks and months begin.
+"""Store each company's time zone, which decides when a day, week or month begins in metrics, budgets and nightly tasks.
 
-Metrics, budgets and nightly tasks use it. Times shown to people are in their browser's time zone.
+Times shown to people are in their browser's time zone.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ def _add_link(paragraph: Paragraph, text: str, address: str) -> None:
 
 @dataclass(frozen=True)
 class _Run:
-    """A PDF line's part in a single style: bold or not, with or without a link."""
+    """A part of a line in the PDF, in a single style: bold or not, with or without a link."""
 
     text: str
     is_bold: bool = False

@@ -161,7 +161,10 @@ def _begins_after(last_day: date, match: re.Match[str], today: date) -> bool:
 
 
 def _next_of_its_name(parts: Mapping[str, str | None], language: str, today: date) -> date | None:
-    """Return the last day of the next month or date with this name, given without a year; `None` if it is now."""
+    """Return the last day of the next month or date with this name, given without a year.
+
+    Returns `None` if the month or date is now.
+    """
     for year in (today.year, today.year + 1):
         day = _last_day({**parts, "y": str(year)}, language)
         if day is not None and day >= today:
@@ -253,7 +256,7 @@ class VersionPassage:
 
 
 def versions_on(database: Database, who: Who, hits: SearchHits, day: date) -> list[VersionOnDay]:
-    """Return the version of each found document which is valid on the day: the published or an earlier version."""
+    """Return, for each found document, the version valid on the day: the published version or an earlier one."""
     ids = list({result.document_id for result in hits.results})
     if not ids:
         return []
@@ -269,7 +272,7 @@ def versions_on(database: Database, who: Who, hits: SearchHits, day: date) -> li
 def in_their_versions(
     database: Database, who: Who, hits: SearchHits, versions: Sequence[VersionOnDay], text: str, language: str
 ) -> SearchHits:
-    """Replace each hit by the matching chunk in the version valid on the day.
+    """Return the hits, each replaced by the matching chunk in the document's version valid on the day.
 
     A hit without a matching chunk was not valid on the day, and is dropped.
     """
@@ -346,7 +349,7 @@ def describe_versions(versions: Sequence[VersionOnDay], cited: Collection[UUID])
 def of_the_day(
     trace: RetrievalTrace, parsed: ParsedQuestion, hits: SearchHits
 ) -> tuple[ParsedQuestion, SearchHits, date]:
-    """If the question names a day, search again without the day.
+    """If the question asks about a certain day, search again for the question without this day.
 
     Returns the question, the hits, and the named day, else today.
     """
@@ -391,7 +394,7 @@ def _find_named_day(trace: RetrievalTrace, hits: SearchHits) -> NamedDay | None:
 
 
 def in_valid_versions(trace: RetrievalTrace, hits: SearchHits, day: date) -> SearchHits:
-    """Replace hits by chunks from the document versions valid on this day, which may be today."""
+    """Return the hits, replaced by chunks from the document versions valid on this day, which may be today."""
     who = trace.question.identity
     versions = [
         version

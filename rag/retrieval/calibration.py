@@ -105,7 +105,7 @@ class Calibrations:
         self._chat_logs = chat_logs
 
     def embed_questions(self, collection: Collection, texts: Sequence[str]) -> FloatMatrix:
-        """Embed questions with the collection's embedder and bill the collection. Raises `ProviderError`."""
+        """Embed questions with the collection's embedder, and charge the collection. Raises `ProviderError`."""
         return generate_embeddings_batch(texts, embedder=self._embedder(collection), purpose="query").vectors
 
     def measure(self, collection: Collection, *, keep: bool = True) -> Calibration:

@@ -220,9 +220,8 @@ def format_passage(profile: Profile, passage: ContextPassage) -> str:
 
 
 def fill_template(template: str, passage: ContextPassage) -> str:
-    """Fill a template with a passage's values.
-
-    The content goes in last: braces and labels in it stay untouched.
+    """Return a template filled with a passage's values. The content is filled in last: braces and labels in it stay
+    unchanged.
     """
     template = _LINE_OF_FIELD.sub(lambda line: line[0] if _text(passage, line[1]) else "", template)
     before, marker, after = template.partition("{content}")
@@ -231,7 +230,7 @@ def fill_template(template: str, passage: ContextPassage) -> str:
 
 
 def place(result: SearchResult, label: str = "") -> str:
-    """Describe where a chunk is from: title with the document's label, the pages, and the section."""
+    """Describe a chunk's origin: the document's title and label, the pages, and the section."""
     title = f"{result.title} ({label})" if label else result.title
     return ", ".join(part for part in (title, pages_of(result), result.section) if part)
 
@@ -296,7 +295,7 @@ def _text(passage: ContextPassage, name: str) -> str:
 
 
 def _clean_labels(text: str, passage: ContextPassage) -> str:
-    """Remove empty parts from labels 【…】. A label with no part left becomes the title."""
+    """Return the text without empty parts in labels 【…】. A label with no part left becomes the title."""
 
     def label(match: re.Match[str]) -> str:
         parts = (
@@ -380,7 +379,7 @@ def read_section(database: Database, who: Who, document_id: UUID, number: str) -
 def stitched(
     scored: Sequence[ScoredHit], neighbours: Sequence[Neighbour], fits: Callable[[str], bool]
 ) -> list[ScoredHit]:
-    """Extend hits by text from neighbouring chunks in the same section, as long as `fits` allows.
+    """Return the hits, extended by text from neighbouring chunks in the same section, as long as `fits` allows.
 
     Each neighbour is used once. The best hits are extended first, by the following text before the preceding text.
     `fits(text)` is called for each addition, and reserves the room.
@@ -419,7 +418,7 @@ def _shared(content: str, neighbour: Neighbour) -> int:
 
 
 def _overlap(before: str, after: str) -> int:
-    """Return the length of the longest suffix of `before` which starts `after`."""
+    """Return how many characters at the end of `before` are repeated at the start of `after`."""
     at = before.find(after[0]) if after else -1
     while at >= 0 and not after.startswith(before[at:]):
         at = before.find(after[0], at + 1)

@@ -25,7 +25,7 @@ _TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|(?:(?![\u3040-\u30ff\u3400-\u
 
 
 class Hit(Protocol):
-    """A found passage, with the fields needed to compare."""
+    """A hit with the fields by which repeats are recognised."""
 
     @property
     def chunk_id(self) -> UUID: ...
@@ -45,10 +45,10 @@ Item = TypeVar("Item", bound=Hit)
 
 
 def without_repeats(scored: Sequence[tuple[Item, float]], *, same_beginning: int = 0) -> list[tuple[Item, float]]:
-    """Drop hits which repeat an earlier hit. The remaining hits keep their order and scores.
+    """Return the hits in the same order, with the same scores, but without repeats: hits which repeat an earlier hit.
 
     With `same_beginning`, two chunks from the same document are repeats if this many first characters are equal (source
-    003 uses 100).
+    003 in docs/sources.md uses 100).
 
     Otherwise two chunks are repeats if their texts are equal, apart from spaces and case, and their documents have the
     same title and folder: a file stored twice, or a page header found twice. Documents with similar titles keep their
@@ -83,7 +83,7 @@ def _first_words(text: str) -> str:
 
 
 def limited_per_document(results: Sequence[SearchResult], maximum: int) -> list[SearchResult]:
-    """Keep at most `maximum` results per document, in order; 0 means no limit."""
+    """Return the results with at most `maximum` per document, in order; 0 means no limit."""
     if maximum < 1:
         return list(results)
     counts: dict[object, int] = {}
@@ -96,11 +96,11 @@ def limited_per_document(results: Sequence[SearchResult], maximum: int) -> list[
 
 
 def without_near_repeats(results: Sequence[SearchResult]) -> list[SearchResult]:
-    """Drop hits which repeat an earlier hit almost word for word.
+    """Return the hits without near repeats, which repeat an earlier hit almost word for word.
 
-    Only chunks from documents with the same title and folder can be repeats. Documents with similar titles, such as two
-    health plans, keep all their chunks, because the plan is part of the answer. Chunks with different numbers, names or
-    words also stay.
+    Only chunks from documents with the same title and folder can be repeats. Documents with similar titles, for example
+    two health plans, keep all their chunks, because the answer depends on the plan. Chunks with different numbers,
+    names or words also stay.
     """
     remaining: list[SearchResult] = []
     # Only passages with the same title and figures need a comparison by words.

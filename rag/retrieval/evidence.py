@@ -337,7 +337,8 @@ def score_hits(
     own_language: str = "",
     thresholds: Sequence[float] = (),
 ) -> list[ScoredHit]:
-    """Score each hit against the question's wordings (text, language), and keep the best score per hit.
+    """Score each hit against the question's wordings (text, language), and return the hits with the best score for
+    each.
 
     `own_language` is the asker's language if the question was translated: hits in this language are compared only with
     the original. `thresholds` are cosines above which a hit is evidence, and the first which any hit reaches is used;
@@ -415,23 +416,26 @@ def _with_cosine_up_to(most: float, item: ScoredHit) -> ScoredHit:
 
 
 def _meaning(result: SearchResult, language: str, question_language: str, across: float) -> float | None:
-    """Return a hit's cosine by meaning, corrected if the hit and the question have different languages."""
+    """Return a hit's cosine in the meaning model; raised by `across` if the hit and the question have different
+    languages.
+    """
     is_other = question_language and question_language != language.partition("+")[0]
     return result.meaning + across if result.meaning is not None and is_other else result.meaning
 
 
 def without_name(item: ScoredHit) -> ScoredHit:
-    """Mark a hit whose document does not name the company in the question."""
+    """Return the hit with the flag for hits from a document which does not name the company in the question."""
     return replace(item, signals=replace(item.signals, lacks_name=True))
 
 
 def of_elsewhere(item: ScoredHit) -> ScoredHit:
-    """Mark a hit from a country's folder, if the question does not name this country."""
+    """Return the hit with the flag for hits from a country's folder, if the question does not name this country."""
     return replace(item, signals=replace(item.signals, is_elsewhere=True))
 
 
 def of_no_country(item: ScoredHit) -> ScoredHit:
-    """Mark a hit from outside all countries' folders, because its rules may not apply in the question's country.
+    """Return the hit with the flag for hits from no country's folder: the rules may not apply in the question's
+    country.
 
     Only used if other hits are from the question's country.
     """
@@ -439,9 +443,9 @@ def of_no_country(item: ScoredHit) -> ScoredHit:
 
 
 def named_first(scored: Sequence[ScoredHit]) -> list[ScoredHit]:
-    """Move hits about other countries to the end, and hits about the named company or country to the front.
+    """Sort the hits: first for the named company or country, last for other countries. Return the sorted hits.
 
-    Hits move to the front only if at least one of them may answer.
+    Hits move to the front only if at least one hit there may answer.
     """
     if any(outcome_of(item.probability) != "none" for item in scored if not item.signals.is_unnamed):
         return sorted(scored, key=lambda item: (item.signals.is_elsewhere, item.signals.is_unnamed))
@@ -449,7 +453,7 @@ def named_first(scored: Sequence[ScoredHit]) -> list[ScoredHit]:
 
 
 def reranked(item: ScoredHit, result: SearchResult) -> ScoredHit:
-    """Set a passage's relevance to the reranker's score."""
+    """Return the hit with the reranker's score, which is also the relevance for judging the evidence."""
     return replace(item, result=result, signals=replace(item.signals, relevance=result.rerank_score))
 
 
@@ -469,13 +473,14 @@ def _margin(result: SearchResult, passage_coverage: Coverage, usual: float | Non
 def in_order(
     scored: Sequence[ScoredHit], hits: SearchHits, *, places: int, language: str, named: Collection[str] = ()
 ) -> list[ScoredHit]:
-    """Order hits by search rank and probability. Does nothing if meaning was not compared, or after a reranker.
+    """Return the hits ordered by search rank and probability; unchanged if meaning was not compared, or after a
+    reranker.
 
     Cosines across languages are lower. Therefore some of the first `places` are reserved for hits in other languages,
     if no hit in the question's language is sure, or if the question names a country. The reserved places are the last;
     they come first if the question names a country, or if no hit is in the question's language. `language` is the
-    question's, `named` has the languages of the countries named. If the question names a document with a near twin,
-    hits from the twin come last by probability.
+    question's, `named` has the languages of the countries named. If the question names a document, hits from documents
+    with a very similar title come last by probability.
     """
     if not any(item.result.meaning is not None for item in scored) or any(
         item.result.rerank_score is not None for item in scored
@@ -516,7 +521,9 @@ def in_order(
 
 
 def with_order_scores(ordered: Sequence[ScoredHit]) -> list[ScoredHit]:
-    """Raise scores to fit the order: a hit which a rule moved up gets at least the next hit's score."""
+    """Return the hits with scores which fit the order: a hit which a rule moved up gets at least the next hit's
+    score.
+    """
     least, rescored = 0.0, list[ScoredHit]()
     for item in reversed(ordered):
         least = max(least, item.result.score if item.order is None else item.order)
@@ -529,8 +536,8 @@ def _of_other_languages(
 ) -> list[ScoredHit]:
     """Return hits in other languages, best first by meaning and words.
 
-    These hits are unusually near for their language, or contain the question's translated words; hits in `early` are
-    left out.
+    Returned are hits unusually near for their language, and hits with the question's translated words which are not in
+    `early`.
     """
     standing = {chunk_id: rank for rank, chunk_id in enumerate(hits.foreign_ids)}
     foreign = [

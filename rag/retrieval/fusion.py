@@ -31,7 +31,7 @@ RULE = FusionRule()
 
 @dataclass(frozen=True, kw_only=True)
 class FusionWeights:
-    """The weights for vector and keyword search, by score and by rank (source 003)."""
+    """The weights for vector and keyword search, by score and by rank (source 003 in docs/sources.md)."""
 
     vector: float = 0.6
     keyword: float = 0.4
@@ -45,7 +45,7 @@ WEIGHTS = FusionWeights()
 
 @dataclass(frozen=True)
 class FusionScores:
-    """Scores by rank in vector search (`near`) and keyword search (`matching`). A hit's score is the sum."""
+    """The scores for vector hits (`near`) and for keyword hits (`matching`), by rank. A chunk's score is the sum."""
 
     near: Sequence[float]
     matching: Sequence[float]
@@ -60,11 +60,11 @@ def weighted_fusion(
     *,
     is_raw: bool = False,
 ) -> FusionScores:
-    """Score vector hits by similarity · 0.6 + 0.3 / (60 + rank), keyword hits by BM25 · 0.4 + 0.2 / (60 + rank).
+    """Return scores: vector hits get similarity · 0.6 + 0.3 / (60 + rank), keyword hits BM25 · 0.4 + 0.2 / (60 + rank).
 
-    This is source 003's formula. BM25 is divided by the question's highest BM25, because raw BM25 (10 to 30) would
-    outweigh the similarity; `is_raw` uses raw BM25 like the source. A hit found by keyword alone also gets its
-    similarity's share.
+    This formula is from source 003 in docs/sources.md. BM25 is divided by the question's highest BM25, because raw BM25
+    (10 to 30) would outweigh the similarity; `is_raw` uses raw BM25 like the source. A hit found by keyword alone also
+    gets its similarity's share.
     """
     highest = 1.0 if is_raw else max(keyword_scores, default=0.0) or 1.0
     return FusionScores(
@@ -83,7 +83,7 @@ def weighted_fusion(
 def reciprocal_rank_fusion(
     similarities: Sequence[float], keyword_scores: Sequence[float], *, rank_constant: int = RULE.rank_constant
 ) -> FusionScores:
-    """Score vector and keyword hits by 1 / (60 + rank), rank from 1."""
+    """Return scores for vector and keyword hits: 1 / (60 + rank), rank from 1."""
     return FusionScores(
         near=[1 / (rank_constant + rank) for rank in range(1, len(similarities) + 1)],
         matching=[1 / (rank_constant + rank) for rank in range(1, len(keyword_scores) + 1)],
@@ -97,9 +97,10 @@ def fused_scores(
     *,
     words_weight: float = 1.0,
 ) -> list[float]:
-    """Combine ranks in three orders: by words, by meaning, and by distance from the language's usual similarity.
+    """Return scores from a chunk's ranks in three orders: by words, by meaning, and by distance from the language's
+    usual cosine.
 
-    Returns scores up to 1, for first place in all three. A rank is `None` if the chunk is not in this order.
+    Scores go up to 1, for first place in all three. A rank is `None` if the chunk is not in this order.
     """
     highest = (words_weight + 1 + RULE.standing_weight) / (RULE.meaning_rank_constant + 1)
     return [

@@ -153,7 +153,9 @@ def search(
     limit: int,
     by_keyword: bool = True,
 ) -> SearchHits:
-    """Search like `hybrid_search` and return all data about the results; vectors only if `by_keyword` is false."""
+    """Search like `hybrid_search`, and return all data about the results. If `by_keyword` is false, only vectors are
+    searched.
+    """
     pool = max(limit + limit // 2, REFINED_CANDIDATES)
 
     def run(query: SearchQuery, pipeline: Pipeline) -> tuple[Hits, list[_Row]]:
@@ -325,7 +327,7 @@ def _ask_for_terms(
 
 
 def _rank_by_parts(meaning_hits: Sequence[MeaningHit], rows: Sequence[_Row], language: str) -> list[MeaningHit]:
-    """Order hits again by meaning: a chunk's cosine becomes the nearest part's cosine."""
+    """Return the hits ordered again by meaning: a chunk's cosine becomes the nearest part's cosine."""
     nearest = {row.chunk_id: row.meaning for row in rows if row.meaning is not None}
     compared = [hit._replace(cosine=nearest[hit.chunk_id]) for hit in meaning_hits if hit.chunk_id in nearest]
     return meanings.in_order(compared, language)
@@ -334,9 +336,10 @@ def _rank_by_parts(meaning_hits: Sequence[MeaningHit], rows: Sequence[_Row], lan
 def _add_meaning(
     scored: list[tuple[_Row, float]], hits: Hits, query: SearchQuery, twins: Collection[UUID]
 ) -> list[tuple[_Row, float]]:
-    """Merge three orders: by shared words, by cosine of meaning, and by distance from the usual cosine.
+    """Return the rows with new scores, from three orders: by shared words, by cosine of meaning, and by distance from
+    the usual cosine.
 
-    Chunks from `twins` say nearly the same about a different subject, and come last by meaning. A chunk without a
+    Chunks from `twins`, documents with titles similar to the named one's, come last by meaning. A chunk without a
     meaning vector keeps its rank by words in all three orders, so having a vector is no advantage.
     """
     rows = [row for row, _ in scored]
@@ -357,7 +360,7 @@ def _add_meaning(
 
 
 def _meeting(pipeline: Pipeline, scope: Scope, filters: SearchFilters | None, hits: Hits) -> Hits:
-    """Keep the hits whose chunk or document has the requested metadata."""
+    """Return the hits whose chunk or document has the metadata required by the filters."""
     if filters is None or not filters.metadata or not (hits.near or hits.matching or hits.meaning_hits):
         return hits
     values = {
@@ -431,7 +434,9 @@ def _fetch_by_id(query: SearchQuery, scope: Scope, chunk_ids: Sequence[UUID], pi
 
 
 def _nearest_by_meaning(query: SearchQuery, meaning_hits: Sequence[MeaningHit], limit: int) -> list[UUID]:
-    """Return the `limit` nearest chunks, and the best chunks in other languages, whose cosines are lower."""
+    """Return ids: the `limit` nearest chunks by meaning, and the best chunks in other languages, for which cosines are
+    lower.
+    """
     first = meaning_hits[: max(limit, FETCHED_BY_MEANING)]
     return list(dict.fromkeys([*(hit.chunk_id for hit in first), *_foreign_ids(query, meaning_hits)]))
 
@@ -439,7 +444,7 @@ def _nearest_by_meaning(query: SearchQuery, meaning_hits: Sequence[MeaningHit], 
 def _translated_cosines(
     database: Database, query: SearchQuery, scope: Scope, meaning_hits: Sequence[MeaningHit]
 ) -> dict[UUID, Cosines]:
-    """Return cosines between chunks in other languages and the question with translated words, where known."""
+    """Return cosines between chunks in other languages and the question in these languages' words, where known."""
     ids_by_language: dict[str, list[UUID]] = {}
     for hit in meaning_hits:
         if hit.language != query.language:

@@ -61,12 +61,12 @@ def known_by(title: str, folder: str, question: str = "", languages: frozenset[s
 
 
 def folder_shown(title: str, folder: str) -> str:
-    """Return the folder to show beside a title; "" if it adds no words to the title."""
+    """Return the folder to show beside a title; "" if the folder adds no words to the title."""
     return folder if known_by(title, folder) != title else ""
 
 
 def with_folder(title: str, folder: str) -> str:
-    """Return a title for lists, followed by the folder if this adds words: "Leave policy (France)"."""
+    """Return a title for lists, followed by the folder if the folder adds words: "Leave policy (France)"."""
     folder_words = folder_shown(title, folder)
     return f"{title} ({folder_words})" if folder_words else title
 

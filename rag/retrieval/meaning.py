@@ -114,7 +114,9 @@ def is_only_an_address(question: str) -> bool:
 
 
 class MeaningHit(NamedTuple):
-    """A chunk near the question in meaning, with the usual cosine in the chunk's language."""
+    """A chunk near the question in meaning: cosine, and the mean and deviation for all chunks in the chunk's
+    language.
+    """
 
     chunk_id: UUID
     #: Cosine similarity. The range is narrow: 0.76 … 0.83 for unrelated passages, 0.84 … 0.92 for answers.
@@ -126,7 +128,9 @@ class MeaningHit(NamedTuple):
 
 
 class Cosines(NamedTuple):
-    """A chunk's cosine to the question with words translated into the chunk's language, and to the original."""
+    """A chunk's cosines to the question: with words translated into the chunk's language, and to the original
+    question.
+    """
 
     translated: float
     original: float
@@ -162,10 +166,10 @@ def standings(hits: Sequence[MeaningHit]) -> list[float]:
 
 
 def in_order(hits: Sequence[MeaningHit], language: str) -> list[MeaningHit]:
-    """Sort hits, best first.
+    """Return the hits sorted, best first.
 
-    Sorted by cosine if some hits are in the question's language, else by distance from the mean cosine in their
-    language.
+    They are sorted by cosine if some hits are in the question's language, else by distance from the mean cosine in
+    their language.
     """
     if any(hit.language == language for hit in hits):
         return sorted(hits, key=lambda hit: (-hit.cosine, hit.chunk_id.int))
@@ -173,7 +177,7 @@ def in_order(hits: Sequence[MeaningHit], language: str) -> list[MeaningHit]:
 
 
 def by_standing(hits: Sequence[MeaningHit]) -> list[MeaningHit]:
-    """Sort hits by the distance from the mean cosine in their language, best first."""
+    """Return the hits sorted by their distance from the mean cosine in their language, best first."""
     ordered = sorted(
         zip(hits, standings(hits), strict=True), key=lambda pair: (-pair[1], -pair[0].cosine, pair[0].chunk_id.int)
     )
@@ -181,7 +185,9 @@ def by_standing(hits: Sequence[MeaningHit]) -> list[MeaningHit]:
 
 
 def named_languages(question: str) -> frozenset[str]:
-    """Return the languages spoken in the countries a question names: it may be about documents in these languages."""
+    """Return the languages spoken in the countries which a question names: the question may be about documents in
+    them.
+    """
     text = unicodedata.normalize("NFC", question).casefold()
     words = text.split()
     begun = {name for name, stems in COUNTRIES.items() if any(word.startswith(stems) for word in words)}
@@ -190,7 +196,7 @@ def named_languages(question: str) -> frozenset[str]:
 
 
 def without_place(question: str) -> str:
-    """Remove a country like "in Korea" from a question.
+    """Return a question without a country like "in Korea".
 
     A country's documents hardly mention where they apply, and a document which does is no better answer. A question
     about the country itself ("the capital of France") stays unchanged.
@@ -205,7 +211,7 @@ def from_other_languages(
     named: Collection[str] = (),
     translated_cosines: Mapping[UUID, Cosines] | None = None,
 ) -> list[MeaningHit]:
-    """Rank hits in other languages by the distance from the mean cosine in their language.
+    """Return the hits in other languages, sorted by their distance from the mean cosine in their language.
 
     Hits in the `named` languages come first. Distances are differences, not standard deviations, because in deviations
     a language with few documents would win. `translated_cosines` has each hit's cosines to the question with words

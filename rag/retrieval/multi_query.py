@@ -49,8 +49,8 @@ class EmbeddedWordings:
 
 
 def embed_wordings(trace: RetrievalTrace, parsed: ParsedQuestion) -> EmbeddedWordings:
-    """Embed the wordings with the collection's model and, if the collection has meaning vectors, with the model of
-    meaning.
+    """Return the vectors of the question's wordings in the collection's model and, if the collection has meaning
+    vectors, in the meaning model.
     """
     language = _language(trace, parsed)
     wordings = [(text, language) for text in (parsed.translation.query, *parsed.other_wordings)]
@@ -188,7 +188,9 @@ def _embed_once(trace: RetrievalTrace, texts: Sequence[str]) -> FloatMatrix | No
 
 
 def _embed_meaning(trace: RetrievalTrace, wordings: Sequence[tuple[str, str]]) -> FloatMatrix | None:
-    """Return the question's meaning vectors; `None` if no model is available or it fails: words are then enough."""
+    """Return the question's meaning vectors; `None` if no model is available or the model fails: then only words are
+    compared.
+    """
     embedder = trace.models.meaning_for(trace.question.collection.embedding_model)
     if embedder is None or not any(is_worded(text) for text, _ in wordings):
         return None
@@ -207,7 +209,7 @@ def _embed_meaning(trace: RetrievalTrace, wordings: Sequence[tuple[str, str]]) -
 def meaning_in_words_of(
     trace: RetrievalTrace, parsed: ParsedQuestion, languages: Collection[str]
 ) -> dict[str, NDArray[np.float32]]:
-    """Embed the question with its subjects translated into other languages. Return a vector for each language.
+    """Return the question's meaning vector for each language, with its subjects translated into the language.
 
     The model favours chunks in the question's language. Translated subjects help to tell other chunks apart.
     """
@@ -224,7 +226,7 @@ def meaning_in_words_of(
 
 
 def _meaning_of(texts: list[str], trace: RetrievalTrace, embedder: Embedder, words: str = "") -> FloatMatrix | None:
-    """Embed texts with the meaning model, once per question; `None` if the model fails.
+    """Return texts' vectors in the meaning model, embedded once per question; `None` if the model fails.
 
     `words` is added to the step's description.
     """

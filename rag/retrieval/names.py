@@ -78,7 +78,7 @@ def forms_of(name: str) -> list[str]:
 
 
 def without(question: str, names: Iterable[str], language: str) -> str:
-    """Remove names from a question; unchanged if no words would remain."""
+    """Return a question without these names; unchanged if no words would remain."""
     text = question
     for name in names:
         pattern = re.escape(name)
@@ -95,8 +95,10 @@ def without(question: str, names: Iterable[str], language: str) -> str:
 def of_owners(
     trace: RetrievalTrace, parsed: ParsedQuestion, hits: SearchHits
 ) -> tuple[ParsedQuestion, SearchHits, Names]:
-    """Search again without the names of the companies whose rules the question asks for, and also in the companies'
+    """If the question asks for a company's rules, search again without the company's name, and also in the company's
     documents.
+
+    Returns the question, the hits and the names.
     """
     names = _find_names(trace, hits)
     if names.text == trace.text or parsed.translation.translated_from:
@@ -110,7 +112,7 @@ def of_owners(
 
 
 def _find_names(trace: RetrievalTrace, hits: SearchHits, *, owners: Sequence[str] = ()) -> Names:
-    """Find the companies whose rules the question asks for, if the profile allows refining the order.
+    """Return the companies whose rules the question asks for, if the profile allows refining the order.
 
     `owners` are names already found in enough documents by an earlier search.
     """

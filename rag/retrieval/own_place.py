@@ -92,7 +92,7 @@ class PlaceFacts:
 
     @property
     def filed(self) -> str:
-        """The label without title and file name."""
+        """The label without title and file name: folders, tags, collection and groups."""
         return "\n".join((self.folder, self.upload_folder, *self.tags, self.collection, *self.groups))
 
 
@@ -130,10 +130,10 @@ def is_of_place(names: Iterable[str], text: str) -> bool:
 
 
 def documents_of(names: Sequence[str], facts: Iterable[PlaceFacts], answering: Collection[UUID]) -> frozenset[UUID]:
-    """Return the documents' ids for a city or country; empty if all documents would be selected.
+    """Return the ids for documents which name a city or country; empty if all documents do.
 
-    Opening lines are used only if no document in `answering` has the name in its label, because a handbook often begins
-    with a list of all offices.
+    `names` has the place's spellings. Opening lines count only if no document in `answering` has the name in the label,
+    because a handbook often begins with a list of all offices.
     """
     candidates = list(facts)
     labelled = {item.document_id for item in candidates if is_of_place(names, item.label)}
@@ -144,7 +144,7 @@ def documents_of(names: Sequence[str], facts: Iterable[PlaceFacts], answering: C
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceDocuments:
-    """The names of the asker's city or country, the documents for this city or country with their texts, and all other
+    """The names for the asker's city or country, the documents for this place with their found texts, and all other
     documents.
     """
 
@@ -185,7 +185,7 @@ def names_a_place(question: str, language: str, place: PlaceDocuments, *, groups
 def put_place_first(
     cited: Sequence[ScoredHit], speaking: Sequence[ScoredHit], document_ids: Collection[UUID], places: int
 ) -> list[ScoredHit]:
-    """Move hits for the asker's city or country (`document_ids`) to the front if they may answer.
+    """Move hits for the asker's city or country (`document_ids`) to the front if they may answer, and return all hits.
 
     If they fill less than half the `places`, further hits from `speaking` are added, and the last hits are dropped.
     """
@@ -218,7 +218,7 @@ def _runs(words: Sequence[str]) -> list[str]:
 
 
 def _bare(word: str) -> str:
-    """Return a word from a group's name in lower case; "" if it stands for an office, department or role."""
+    """Return a word from a group's name in lower case; "" for a word which means an office, department or role."""
     bare = plain(word)
     if UNSPACED.search(bare):
         bare = _UNSPACED_ENDS.sub("", bare)
@@ -248,7 +248,9 @@ def _names_a_country(question: str, language: str) -> bool:
 def search_countries(
     trace: RetrievalTrace, parsed: ParsedQuestion, hits: SearchHits, countries: Set[str]
 ) -> SearchHits:
-    """Search the countries' folders too, if no hit is from there."""
+    """Return the hits; if no hit is from the countries' folders, these folders are searched, and their hits are
+    added.
+    """
     is_within_documents = trace.filters.document_ids or trace.question.document_ids
     if not countries or is_within_documents or of_countries(countries, hits.results).matching:
         return hits
@@ -258,9 +260,9 @@ def search_countries(
 
 
 def search_own_place(trace: RetrievalTrace, parsed: ParsedQuestion, hits: SearchHits) -> SearchHits | None:
-    """Search the documents for the asker's city or country too.
+    """Search also in the documents for the asker's city or country, and return all hits.
 
-    Returns `None` if hits are from these documents already, or if no such document exists.
+    Returns `None` if some hits are from these documents already, or if there are no such documents.
     """
     names = _own_places(trace)
     if not names or not hits.results:
@@ -275,7 +277,10 @@ def search_own_place(trace: RetrievalTrace, parsed: ParsedQuestion, hits: Search
 
 
 def documents_of_own_place(trace: RetrievalTrace, scored: Sequence[ScoredHit]) -> frozenset[UUID]:
-    """Return the documents for the asker's city or country, if they may answer and the question names no other."""
+    """Return the ids for found documents about the asker's city or country.
+
+    Empty if no document among these may answer, or if the question names a city or country.
+    """
     names = _own_places(trace)
     documents = {item.result.document_id for item in scored}
     if not names or len(documents) < 2:

@@ -102,7 +102,7 @@ def _terms_of(passage: ScoredPassage) -> NDArray[np.int32]:
 def mentioned_names(
     query: str, language: str, results: Sequence[SearchResult], languages: Mapping[UUID, str]
 ) -> tuple[str, ...]:
-    """Return the titles and sections which the question names best by their distinguishing words."""
+    """Return the titles and sections which the question names, judged by the words which distinguish them."""
     terms = {term for code in set(languages.values()) for term in question_terms(query, language, code)}
     by_name = {known_by(r.title, r.folder): languages[r.document_id] for r in results if r.title}
     sections = {_heading(r): languages[r.document_id] for r in results if r.section}
@@ -114,7 +114,7 @@ def mentioned_names(
 
 
 def unnamed_twins(query: SearchQuery, passages: Sequence[Item]) -> frozenset[UUID]:
-    """Return the ids of documents which the question does not mean, because the question names a near twin.
+    """Return the ids for documents which the question does not mean, because a document with a similar title is named.
 
     Among two health plans, for example, the plan which is not named.
     """
@@ -150,10 +150,10 @@ def _name_terms(name: str, language: str) -> frozenset[str]:
 
 
 def closenesses(passages: Sequence[NDArray[np.int32]], weights: Mapping[int, float]) -> list[float]:
-    """Return for each chunk the question terms' total weight in its best window. Input: term ids in order.
+    """Return for each chunk how close together the question's terms are: their total weight in the chunk's best window.
 
-    BM25 ignores whether words are close together or far apart. A window starts every half window width; a chunk's other
-    terms count 0.
+    `passages` are term ids in order. BM25 ignores whether words are close together or far apart. A window starts every
+    half window width; a chunk's other terms count 0.
     """
     if not passages or not weights:
         return [0.0] * len(passages)
@@ -177,7 +177,8 @@ def naming(names: Sequence[Collection[str]], question: Collection[str]) -> list[
     """Return for each name which share in the name's terms the question mentions, 0 to 1.
 
     A name is the set of terms in a title or section. Rare terms count more: "Plus" tells two health plans apart, "plan"
-    does not. If the question has terms which only a near twin has, the twin is meant, and the name gets 0.
+    does not. If the question has terms which only a similar name (a near twin) has, the twin is meant, and the name
+    gets 0.
     """
     term_sets, terms = [frozenset(name) for name in names], frozenset(question)
     distinct = set(term_sets)
@@ -192,7 +193,7 @@ def naming(names: Sequence[Collection[str]], question: Collection[str]) -> list[
 
 
 def _names_of_unnamed_twins(names: Collection[frozenset[str]], question: frozenset[str]) -> set[frozenset[str]]:
-    """Return the names which the question does not mean, because it means a near twin.
+    """Return the names which the question does not mean, because it means a similar name, the twin.
 
     Twins share at least half their terms. The twin is meant if the question has all terms which only the twin has:
     "Northwind Health" does not mean "Health Plus", although "Standard" lacks "health".
@@ -201,14 +202,14 @@ def _names_of_unnamed_twins(names: Collection[frozenset[str]], question: frozens
 
 
 def unshared_terms(names: Collection[frozenset[str]], question: frozenset[str]) -> set[frozenset[str]]:
-    """For each name whose near twin is meant, return the terms which only the name has."""
+    """For each name whose near twin (a similar name) is meant, return the terms which only the name has."""
     return {name - twin for name, twin in _twin_pairs(names, question)}
 
 
 def _twin_pairs(
     names: Collection[frozenset[str]], question: frozenset[str]
 ) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
-    """Yield (name, twin) for each name whose near twin is meant by the question."""
+    """Yield (name, twin) for each name if the question means a similar name, the near twin."""
     mentioned = [(other, other & question) for other in names if not other.isdisjoint(question)]
     for name in names:
         for other, terms in mentioned:
@@ -228,7 +229,9 @@ def raised_scores(
     title_shares: Sequence[float],
     section_shares: Sequence[float],
 ) -> list[float]:
-    """Raise the scores for chunks with words close together, and for chunks from a named document or section."""
+    """Return the scores, raised for chunks with the question's words close together, and for named documents and
+    sections.
+    """
     best, highest = max(scores, default=0.0), max(closenesses, default=0.0) or 1.0
     return [
         score

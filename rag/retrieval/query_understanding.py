@@ -45,7 +45,7 @@ class ParsedQuestion:
     filters: SearchFilters = field(default_factory=SearchFilters)
 
     def reword(self, before: str, now: str) -> ParsedQuestion:
-        """Replace text in the question; a translated question keeps the translation."""
+        """Return the question with `before` replaced by `now`; a translated question keeps the translation."""
         if self.translation.translated_from:
             return replace(self, text=self.text.replace(before, now))
         return replace(self, text=self.text.replace(before, now), translation=Translation(query=now))
@@ -54,7 +54,7 @@ class ParsedQuestion:
 def question_language(question: Question) -> str:
     """Return a question's language: as given by the asker, else detected, else assumed.
 
-    Assumed is the first known: the conversation's language, the asker's, the collection's.
+    To assume a language, the conversation's, the asker's and the collection's are tried in this order.
     """
     if question.language is not None:
         return question.language
@@ -101,7 +101,7 @@ def understand(trace: RetrievalTrace, today: date, *, languages: Callable[[], Co
 
 
 def translate(trace: RetrievalTrace, languages: Callable[[], Container[str]]) -> Translation:
-    """Translate the question into the collection's language, if necessary and possible.
+    """Return the question translated into the collection's language, if this is necessary and possible.
 
     The question stays unchanged if no document is in this language. A result which is clearly in a different language
     is rejected.
@@ -177,9 +177,9 @@ def limits_of(original: str, query: str, profile: Profile, today: date) -> Searc
 
 
 def categories_in(text: str, profile: Profile) -> tuple[str, ...]:
-    """Return the categories for a question by the profile's patterns; empty means all (source 001, "Query Analysis").
+    """Return the categories for a question by the profile's patterns; empty means all.
 
-    Like the source, patterns match anywhere in the lowercase text.
+    Required by source 001 in docs/sources.md, "Query Analysis": patterns match anywhere in the lowercase text.
     """
     text = text.lower()
     matched = (
@@ -311,7 +311,7 @@ class Rephrased:
 
 
 def rephrase(question: str, *, model: ChatModel, expand: bool, alternatives: int, decompose: bool) -> Rephrased:
-    """Ask a model, in a single call, for all rewordings which the profile wants before the search.
+    """Ask a model, in a single call, for all rewordings which the profile wants before the search, and return them.
 
     Raises `ProviderError` if the model fails or sends an unusable answer.
     """

@@ -57,7 +57,7 @@ def of_passage(result: SearchResult, document: Signals, this_year: int | None = 
 def of_categories(
     results: Sequence[SearchResult], facts: Mapping[UUID, Facts], categories: Sequence[str]
 ) -> tuple[SearchResult, ...]:
-    """Keep passages with any of the categories, in their metadata or the document's."""
+    """Return the passages with any of the categories, in their metadata or the document's."""
     requested = set(categories)
     return tuple(r for r in results if requested & set(of_passage(r, facts[r.document_id].signals).categories))
 
@@ -65,7 +65,7 @@ def of_categories(
 def of_years(
     results: Sequence[SearchResult], facts: Mapping[UUID, Facts], years: Sequence[int]
 ) -> tuple[SearchResult, ...]:
-    """Keep passages in any of these years.
+    """Return the passages from any of these years.
 
     A passage without a year has the document's year, unless some passage in the document has years: beside dated jobs
     in a curriculum vitae, a list of skills has no year.
@@ -106,7 +106,7 @@ class Facts:
 
 
 def read_facts(database: Database, who: Who, results: Sequence[SearchResult]) -> dict[UUID, Facts]:
-    """Read the facts about the results' documents in a single statement."""
+    """Return each document's metadata and arrival time, by id, for the results; read in a single statement."""
     ids = list({result.document_id for result in results})
     if not ids:
         return {}
@@ -120,9 +120,10 @@ def read_facts(database: Database, who: Who, results: Sequence[SearchResult]) ->
 
 
 def signals_from(metadata: Mapping[str, Any], created_at: datetime) -> Signals:
-    """Read signals from metadata in the sources' camelCase or our snake_case.
+    """Return ordering signals from metadata in camelCase or snake_case.
 
-    The day is `backdatedAt` if present, else the post's `createdAt`, else the day of arrival (source 000).
+    The day is `backdatedAt` if present, else the post's `createdAt`, else the arrival day (source 000 in
+    docs/sources.md).
     """
     written_day = written_on(metadata) or created_at.date()
     years = metadata.get("years") or _value(metadata, "year")
@@ -141,8 +142,9 @@ def ordered(
 ) -> list[ScoredHit]:
     """Order passages by the profile's rules and return the best `top_k`.
 
-    Multi-signal scores decide which passages are included (source 001). Recency and priority only reorder the `top_k`
-    which the reranker chose (source 000, steps 4 to 6), so a pinned post never displaces a relevant passage.
+    Multi-signal scores decide which passages are included (source 001 in docs/sources.md). Recency and priority only
+    reorder the `top_k` which the reranker chose (source 000, steps 4 to 6), so a pinned post never displaces a relevant
+    passage.
     """
     items = [replace(item, result=replace(item.result, score=_base_score(item.result, profile))) for item in scored]
     unknown = Signals(written_on=today)
@@ -218,7 +220,7 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def recency_factor(written_on: date, today: date, *, steps: Sequence[tuple[int, float]], older: float) -> float:
-    """Return the factor for a post's age (source 000, "Recency boost").
+    """Return the factor for a post's age (source 000 in docs/sources.md, "Recency boost").
 
     `steps` are (days, factor), youngest first. The first step whose days reach the age is used, else `older`.
     """
@@ -227,31 +229,43 @@ def recency_factor(written_on: date, today: date, *, steps: Sequence[tuple[int, 
 
 
 def category_factor(categories: Iterable[str], factors: Mapping[str, float]) -> float:
-    """Return the highest factor among a document's categories, 1 by default (source 001, "Category Boost")."""
+    """Return the highest factor among a document's categories, 1 by default.
+
+    Source 001 in docs/sources.md, "Category Boost".
+    """
     return max((factors.get(category.lower(), 1.0) for category in categories), default=1.0)
 
 
 def year_factor(years: Iterable[int], this_year: int, factors: Sequence[float]) -> float:
-    """Return the best factor for these years: `factors` are for this year, last year and so on, else 1.
+    """Return the best factor for these years: `factors` are for this year, last year and so on; 1 for other years.
 
-    Source 001, "Recency Boost".
+    Source 001 in docs/sources.md, "Recency Boost".
     """
     ages = (max(0, this_year - year) for year in years)
     return max((factors[age] if age < len(factors) else 1.0 for age in ages), default=1.0)
 
 
 def quality_factor(content: str, *, least_words: int, most_words: int, factor: float) -> float:
-    """Return the factor for passages with medium length, else 1 (source 001, "Chunk Quality Boost")."""
+    """Return `factor` for a passage with `least_words` to `most_words` words, else 1.
+
+    Source 001 in docs/sources.md, "Chunk Quality Boost".
+    """
     return factor if least_words <= len(content.split()) <= most_words else 1.0
 
 
 def multi_signal_score(score: float, *, category: float, year: float, quality: float) -> float:
-    """Return score × category × year × quality (source 001, "Re-ranking Formula": 0.85 · 1.3 · 1.3 · 1.1 = 1.58)."""
+    """Return score × category × year × quality.
+
+    Source 001 in docs/sources.md, "Re-ranking Formula": 0.85 · 1.3 · 1.3 · 1.1 = 1.58.
+    """
     return score * category * year * quality
 
 
 def priority(*, is_pinned: bool, is_important: bool) -> int:
-    """Return the sort key: 0 for pinned, 1 for important, 2 for other posts (source 000, "Priority sorting")."""
+    """Return a post's sort key: 0 if pinned, 1 if important, else 2.
+
+    Source 000 in docs/sources.md, "Priority sorting".
+    """
     return 0 if is_pinned else 1 if is_important else 2
 
 
@@ -326,7 +340,7 @@ def web_address(value: object) -> str:
 
 
 def without_attachments(text: str, metadata: Mapping[str, Any]) -> str:
-    """Remove the part about attachments from a post's passage; return the excerpt if no text remains."""
+    """Return a post's passage without the part about attachments; the excerpt if no text remains."""
     places = [place for place in map(text.find, ATTACHMENT_HEADS) if place >= 0]
     remaining = text[: min(places)].rstrip() if places else text
     return remaining or str(metadata.get("excerpt") or "") or text

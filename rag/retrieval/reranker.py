@@ -29,7 +29,7 @@ _PLACE = re.compile(r"\{(?:title|section|content)\}")
 
 
 def rerank(trace: RetrievalTrace, translation: Translation, scored: list[ScoredHit]) -> list[ScoredHit]:
-    """Rerank the passages; without a reranker, or if it fails, they keep their order."""
+    """Return the passages in the reranker's order; without a reranker, or if it fails, in their present order."""
     details = RerankingDetails()
     trace.details.reranking = details
     if not trace.profile.ranking.reranking or not scored:
@@ -74,7 +74,7 @@ def rerank(trace: RetrievalTrace, translation: Translation, scored: list[ScoredH
 
 
 def _result_limit(trace: RetrievalTrace) -> int | None:
-    """Return how many hits the reranker should return (source 000: topN 5), or `None` for all.
+    """Return how many hits the reranker should return (source 000 in docs/sources.md: topN 5), or `None` for all.
 
     All are needed if the evidence is judged afterwards.
     """
@@ -85,7 +85,8 @@ def _result_limit(trace: RetrievalTrace) -> int | None:
 def _by_wording(
     trace: RetrievalTrace, translation: Translation, scored: list[ScoredHit]
 ) -> list[tuple[str, list[ScoredHit]]]:
-    """Group hits by the question's wording in their language: (wording, hits) for the reranker.
+    """Group hits for the reranker: return (wording, hits). Hits in the asker's language go with the original question,
+    all others with the translation.
 
     A translation would lose words and names which the question shares with hits in the asker's language. Hits in both
     languages need two calls.

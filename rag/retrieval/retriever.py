@@ -204,7 +204,7 @@ class Retriever:
 
 
 def _find(trace: RetrievalTrace) -> GroupPassages:
-    """Search one group of collections with equal settings, and order the hits."""
+    """Search one group of collections with equal settings, and return the ordered hits."""
     trace.thresholds = thresholds_of(trace)
     parsed = _parse_question(trace)
     hits = search(trace, parsed)
@@ -252,7 +252,7 @@ def _rank(
     names: Names,
     countries: Set[str],
 ) -> list[ScoredHit]:
-    """Score, rerank and order hits. Hits for the question's names, countries and place come first."""
+    """Return the hits scored, reranked and ordered. Hits for the question's companies and countries come first."""
     by_country = of_countries(countries, distinct)
     chunks = {result.chunk_id for result in distinct if result.document_id in by_country.matching}
     # Measure the usual similarity without passages from other countries.
@@ -280,8 +280,9 @@ def _score_of_place(
     hits_of_place: SearchHits,
     score: Callable[[list[SearchResult], SearchHits], list[ScoredHit]],
 ) -> list[ScoredHit]:
-    """Score further hits for the asker's city or country separately, to leave the other hits' usual similarity
-    unchanged.
+    """Score further hits for the asker's city or country, and return only these.
+
+    They are scored separately, to leave the other hits' usual similarity unchanged.
     """
     distinct_ids = {result.chunk_id for result in distinct}
     further = [result for result in hits_of_place.results if result.document_id in trace.of_place]
@@ -315,7 +316,9 @@ def _order(trace: RetrievalTrace, scored: list[ScoredHit]) -> list[ScoredHit]:
 
 
 def _own_place_first(merged: MergedPassages) -> MergedPassages:
-    """Move hits for the asker's city or country to the front if they may answer. The search's order is kept too."""
+    """Move hits for the asker's city or country to the front if they may answer; return all hits. The search's order is
+    kept too.
+    """
     trace = merged.trace
     own_documents = documents_of_own_place(trace, [*merged.scored, *merged.of_place])
     if not own_documents:
@@ -423,7 +426,7 @@ def _metadata_for_readers(
 def _name_collections(
     citations: Sequence[Citation], cited: Sequence[ScoredHit], question: Question
 ) -> tuple[Citation, ...]:
-    """Add the collection's name to each citation, if several collections were searched."""
+    """Return the citations with their collections' names, if several collections were searched."""
     if not question.others:
         return tuple(citations)
     names = {collection.id: collection.name for collection in (question.collection, *question.others)}

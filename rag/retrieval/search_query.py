@@ -47,7 +47,7 @@ MAXIMUM_QUESTION_WORDS = 300
 
 @dataclass(frozen=True)
 class QuestionWord:
-    """A word in the question which carries content, with its index terms."""
+    """A word in the question which is no stopword, with the index terms."""
 
     text: str
     terms: tuple[str, ...]
@@ -143,7 +143,7 @@ def question_terms(text: str, language: str, analyser: str) -> Mapping[str, floa
     """Return a question's distinct index terms, with weights, for documents in a language.
 
     The question's terms come first, with weight 1; synonyms weigh less. With a plain analyser, a term's weight is how
-    often it occurs (source 003, 2.3 A).
+    often it occurs (source 003 in docs/sources.md, 2.3 A).
     """
     if is_plain(analyser):
         counted = Counter(word for word, _ in words_with_terms(text, analyser)[:MAXIMUM_QUESTION_WORDS])
@@ -195,7 +195,7 @@ _HANGUL = re.compile("[가-힣]{2,}")
 
 
 class WrittenPassage(Protocol):
-    """A found passage for spelling correction: its text and language."""
+    """A found passage, used for spelling correction: its text and language."""
 
     @property
     def content(self) -> str: ...
@@ -235,7 +235,7 @@ def is_hangul(word: str) -> bool:
 
 
 def corrections(unknown: Iterable[str], passages: Iterable[str]) -> dict[str, str]:
-    """Map each unknown word to the most probable word in the passages which differs by a single slip, if any.
+    """Return, for each misspelt word, the most probable word in the passages which differs by a single slip, if any.
 
     A slip is a letter added, missing, wrong or swapped with its neighbour: 80 % of misspellings (Damerau 1964). In
     Korean, letters are the parts of syllables, and a word's particles stay as typed.

@@ -33,7 +33,7 @@ REMEMBERED_SCOPES = 10_000
 
 
 class Expected(NamedTuple):
-    """The properties which decide how a scope is searched."""
+    """A scope's properties which decide how to search."""
 
     analysers: frozenset[str]
     #: Whether vectors are compared by bits first.
@@ -82,7 +82,7 @@ _expected: dict[tuple[UUID, ...], Expected] = {}
 
 
 class ScopeReading:
-    """A sent request for a scope's contents, still without an answer."""
+    """A request for a scope's contents which was sent, but not answered yet."""
 
     def __init__(self, pipeline: Pipeline, scope: Scope, filters: SearchFilters) -> None:
         self.where: dict[str, Any] = {"tenant_id": scope.tenant_id, "collection_ids": list(scope.collection_ids)}
@@ -138,7 +138,7 @@ class ScopeReading:
 
 
 def read_scope(pipeline: Pipeline, scope: Scope, filters: SearchFilters | None) -> ScopeReading:
-    """Send the request for the scope's contents and, with filters, for the matching documents."""
+    """Send the request for the scope's contents and, with filters, for the matching documents; return the request."""
     return ScopeReading(pipeline, scope, filters or SearchFilters())
 
 

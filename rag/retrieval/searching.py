@@ -89,9 +89,9 @@ def _search_within(
 
 
 def _filter_hits(trace: RetrievalTrace, hits: SearchHits, filters: SearchFilters) -> SearchHits:
-    """Keep hits which match the categories and years in the question (source 001, step 4).
+    """Return the hits which match the categories and years in the question.
 
-    A filter which would leave no hits is ignored.
+    A filter which would leave no hits is ignored. Required by source 001 in docs/sources.md, step 4.
     """
     # The caller's conditions were part of the search and replace those read from the question.
     filters = replace(
@@ -122,7 +122,9 @@ def _describe_filter(
 
 
 def _combine_filters(trace: RetrievalTrace, of_question: SearchFilters) -> SearchFilters:
-    """Combine the caller's filters with filters read from the question. If both exist, the caller's filter is used."""
+    """Combine the caller's filters with filters read from the question, and return the result. The caller's value
+    wins.
+    """
     caller_filters = trace.filters
     return replace(
         caller_filters,
@@ -143,7 +145,7 @@ def search_too(
     *,
     come_first: bool = True,
 ) -> SearchHits:
-    """Search certain documents too. Their hits come first, unless `come_first` is false."""
+    """Search certain documents too, and return all hits. The new hits come first, unless `come_first` is false."""
     everywhere = trace.filters
     trace.filters = replace(everywhere, document_ids=tuple(documents))
     extra = search(trace, parsed)
@@ -216,7 +218,10 @@ def languages_of(trace: RetrievalTrace) -> set[str]:
 
 
 def above_threshold(trace: RetrievalTrace, hits: SearchHits) -> SearchHits:
-    """Keep hits above the profile's strict threshold, if it has one (source 004: similarity > match_threshold)."""
+    """Return the hits above the profile's strict threshold, if it has one.
+
+    Required by source 004 in docs/sources.md: similarity > match_threshold.
+    """
     collection, profile = trace.question.collection, trace.profile
     if not profile.search.strict_threshold:
         return hits
@@ -233,7 +238,7 @@ def above_threshold(trace: RetrievalTrace, hits: SearchHits) -> SearchHits:
 
 
 def without_repeats(trace: RetrievalTrace, results: Sequence[SearchResult]) -> list[SearchResult]:
-    """Drop near repeats, and results beyond the profile's limit per document."""
+    """Return the results without near repeats, and with at most the profile's number per document."""
     profile = trace.profile
     with trace.step("collapse") as step:
         remaining = list(results)
@@ -259,7 +264,7 @@ IN_COLLECTION = N_("In the collection “{name}”: {notice}")
 
 @dataclass(frozen=True)
 class GroupPassages:
-    """The hits from a group with equal settings, best first. Only hits in `cited` may be cited."""
+    """The hits from collections with equal settings (a group), best first. Only hits in `cited` may be cited."""
 
     trace: RetrievalTrace
     hits: tuple[SearchResult, ...] = ()
@@ -305,7 +310,7 @@ def names_of(groups: Sequence[Sequence[Collection]]) -> list[str]:
 
 
 def merge_groups(searched: Sequence[GroupPassages], names: Sequence[str]) -> MergedPassages:
-    """Merge the hits from several groups; the details are added to the first group's trace.
+    """Return the hits from several groups merged; the details are added to the first group's trace.
 
     Hits are ordered by probability, because scores from different embedders and profiles are not comparable. Raises
     `ProviderUnavailable` if no group could be searched.

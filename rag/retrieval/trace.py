@@ -98,7 +98,10 @@ class RetrievalTrace:
 
     @contextmanager
     def step(self, name: str) -> Iterator[StepDetails]:
-        """Time a step inside the `with` block. The step is added to the details if its `detail` is set."""
+        """Time a step inside the `with` block, and yield its details.
+
+        They are added to the trace if the block sets `detail`.
+        """
         done = StepDetails(name=name)
         started = time.perf_counter()
         try:
@@ -110,9 +113,9 @@ class RetrievalTrace:
                 self.details.steps = [*(self.details.steps or []), done]
 
     def skip(self, notice: str, reason: RagError) -> None:
-        """Note that a step is skipped because a provider failed.
+        """Record that a step is skipped because a provider failed.
 
-        A settings error keeps its message, for the reader to fix.
+        The notice for a settings error contains the error's message, for the reader to fix.
         """
         is_settings = isinstance(reason, SettingsError)
         logger.log(logging.INFO if is_settings else logging.WARNING, "%s (%s)", notice, reason)

@@ -34,7 +34,7 @@ class Translation:
 
 
 class Remembered:
-    """A cache for the latest translations by text and model, so only a caller with the text can read an entry."""
+    """A cache for the latest translations, by text and model: only a caller who knows the text can read an entry."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -74,7 +74,7 @@ def _code(language: str) -> str:
 def translate_query_if_needed(
     query: str, language: str, *, target_language: str = "en", model: ChatModel | None = None
 ) -> Translation:
-    """Translate a question unless it is in the documents' language already.
+    """Return a question translated into the documents' language, or unchanged if it is in this language already.
 
     Languages are ISO 639-1 codes. A question in an unknown language ("") or without a model stays unchanged. Results
     are cached in the process. Raises `ProviderError` if the model fails, reaches its length limit or sends an unusable

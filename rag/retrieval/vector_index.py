@@ -193,7 +193,7 @@ class VectorIndexes:
         must_be_faster: bool = True,
         build_seconds: float | None = None,
     ) -> VectorIndex:
-        """Measure a collection's index and store the result, which decides whether the search uses the index.
+        """Measure a collection's index, store and return the result, which decides whether the search uses the index.
 
         Raises `InvalidInput` without an index.
         """
@@ -235,7 +235,7 @@ class VectorIndexes:
 
     @contextmanager
     def _owner(self, name: str) -> Iterator[psycopg.Connection]:
-        """Connect as the tables' owner, who alone may build an index. A lock prevents parallel builds."""
+        """Yield a connection as the tables' owner, who alone may build an index. A lock prevents parallel builds."""
         with psycopg.connect(self._owner_conninfo, autocommit=True, prepare_threshold=None) as owner:
             owner.execute("SELECT set_config('search_path', 'public, extensions, pg_temp', false)")
             version = str((owner.execute(queries["pgvector_version"]).fetchone() or ("0",))[0])
@@ -250,7 +250,9 @@ class VectorIndexes:
         return int(self._database.fetch_value(collection.tenant_id, "keyword_total", **parameters))
 
     def _questions(self, collection: Collection) -> FloatMatrix | None:
-        """Embed questions asked in the collection; `None` without questions, or if the embedder fails."""
+        """Return the vectors for questions asked in the collection; `None` without questions, or if the embedder
+        fails.
+        """
         parameters = {"collection_id": collection.id, "wanted": QUESTIONS}
         with self._database.transaction(collection.tenant_id) as connection:
             texts = [row[0] for row in connection.execute(queries["questions_to_search_for"], parameters).fetchall()]
@@ -335,7 +337,7 @@ def _is_dense(collection: Collection) -> bool:
 
 
 class _Way:
-    """A way to search, with the found ids and the times in milliseconds."""
+    """A way to search, by scan or by index: the ids found for each query, and the times in milliseconds."""
 
     def __init__(self, run: Callable[[HalfVector], tuple[list[UUID], float]]) -> None:
         self._run = run
@@ -354,7 +356,9 @@ class _Way:
         return Timed(*(round(float(ms), 2) for ms in np.percentile(self.ms, (50, 95))))
 
     def recall(self, exact: _Way, places: int) -> float:
-        """Return which share of the scan's first `places` chunks this way also has among the first `places`, 0 to 1."""
+        """Return which share of the scan's first `places` chunks is also among the first `places` found this way, 0 to
+        1.
+        """
         pairs = [(set(hits[:places]), truth[:places]) for hits, truth in zip(self.results, exact.results, strict=True)]
         expected = sum(len(truth) for _, truth in pairs)
         return round(sum(len(hits & set(truth)) for hits, truth in pairs) / expected, 4) if expected else 1.0

@@ -90,8 +90,8 @@ class SampleDocument(BaseDocTemplate):  # type: ignore[misc]
 class RuledTable(Flowable):  # type: ignore[misc]
     """A table with single-line cells and a heading row, kept on one page.
 
-    Each row is a single text object, so text extraction gives a line per row; reportlab's table ends the line after
-    every cell.
+    Each row is a single text object: text extraction gives a line per row. From reportlab's table, extraction would
+    give a line per cell.
     """
 
     size, row_height, padding = 9, 18, 6

@@ -95,7 +95,7 @@ def empty_sample_boards(parts: Services, who: Who) -> list[Collection]:
 
 
 def load_board(parts: Services) -> Collection:
-    """Return a second collection with the sample notice board; the collection's name marks it as a sample."""
+    """Return a second collection with the sample notice board, made if missing; the name marks a sample."""
     tenant, profile = parts.settings.tenant, BOARD_PROFILES[0]
     embedder = parts.providers.default_embedder_id(profile_by_name(profile))
     board = parts.documents.ensure_collection(tenant, BOARD, profile, embedder, language="ko")

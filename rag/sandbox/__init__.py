@@ -1,1 +1,1 @@
-"""Process untrusted files in confined processes without access to files or network."""
+"""Process untrusted files in confined processes, which have no access to files or network."""

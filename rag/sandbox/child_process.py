@@ -91,7 +91,7 @@ def read_message(stream: BinaryIO, most_bytes: int = 2**33) -> Reply | None:
 def start_child(
     *command: str, rules: AccessRules = READING, descriptors: Sequence[int] = ()
 ) -> subprocess.Popen[bytes]:
-    """Start one of our modules in a child process, with pipes for messages.
+    """Start one of our modules in a child process, with pipes for messages, and return the process.
 
     The process is not forked, because the application has threads. It gets the open files in `descriptors`. The last
     command-line argument is the `order` for `bound_child`.
@@ -123,7 +123,7 @@ def end_child(process: subprocess.Popen[bytes]) -> None:
 
 
 def answers_to_parent() -> BinaryIO:
-    """Return the stream for messages to the parent, and redirect stdout to stderr.
+    """Return the stream for messages to the parent process, and redirect stdout to stderr.
 
     Otherwise a library's printed text would disturb the messages.
     """
@@ -150,7 +150,10 @@ def bound_child(order: str, memory_mb: int, *, threads: int = 0) -> dict[str, st
 
 
 def limit(kind: str, amount: int, *, most: int | None = None) -> None:
-    """Set a resource limit (`RLIMIT_…`) for this process. `most` is the ceiling up to which it may be raised again."""
+    """Set a resource limit (`RLIMIT_…`) for this process.
+
+    `most` is the ceiling to which the limit may be raised again.
+    """
     # macOS refuses some limits; the rest hold
     with suppress(OSError, ValueError, AttributeError):
         resource.setrlimit(getattr(resource, kind), (amount, amount if most is None else most))
@@ -183,8 +186,8 @@ def _can_start_a_thread() -> bool:
 def limit_time(seconds: float) -> None:
     """End this process by SIGPROF after this many seconds of processor time.
 
-    RLIMIT_CPU is not used, because it compares a clock tick count which nobody can read: on a busy machine, this count
-    ran 18 % ahead of the process's time, and every limit was exceeded after some minutes.
+    RLIMIT_CPU is not used, because the kernel compares it with a tick count which no process can read: on a busy
+    machine, this count ran 18 % ahead of the process's time, and every limit was exceeded after some minutes.
     """
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_PROF, seconds)

@@ -135,7 +135,7 @@ def program_rules(program: Path) -> AccessRules:
 
 
 def bounds_programs() -> str:
-    """Return the name of the means which restricts file access for programs like Tesseract; "" if there is none.
+    """Return the name of the active means which restricts file access for programs like Tesseract; "" if there is none.
 
     The system call filter cannot do this, because the program has to open files.
     """
@@ -163,13 +163,13 @@ def elf_loader(program: Path) -> Path | None:
 
 
 def program_environment() -> dict[str, str]:
-    """Return a program's environment variables: only the variables which name folders with models."""
+    """Return the environment variables for a confined program: only those which name folders with models."""
     return {name: os.environ[name] for name in MODELS if os.environ.get(name)}
 
 
 @contextmanager
 def confinement(rules: AccessRules) -> Iterator[Confinement]:
-    """Prepare a confinement. Processes are started with it inside the `with` block."""
+    """Prepare a confinement and yield it. Processes are started with it inside the `with` block."""
     close_own_memory()
     account = _account(rules)
     in_force = {"account": {None: "that of the application", NOBODY: "nobody"}.get(account, READER_ACCOUNT)}
@@ -201,7 +201,7 @@ def confinement(rules: AccessRules) -> Iterator[Confinement]:
 
 
 def confined_program(ready: Confinement, program: str, arguments: Sequence[str]) -> list[str]:
-    """Return the command which confines itself and then executes a program."""
+    """Return a command which first confines itself, and then executes a program."""
     launcher = [sys.executable, "-I", "-S", confined.__file__, ready.order, program, *arguments]
     return [*ready.prefix, *launcher]
 

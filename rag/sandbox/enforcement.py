@@ -1,4 +1,4 @@
-"""Give up every right which this process does not need. Run as a program, also execute another program then.
+"""Give up every right which this process does not need. When run as a program, execute another program afterwards.
 
 Called after the process has loaded its libraries, before it reads untrusted data. `rag.sandbox.confinement` prepares
 the rules in the application; this module only applies them, and starts quickly. A failed step ends the process: it
@@ -78,7 +78,7 @@ def limit_files() -> None:
 
 
 def leave_network(libc: ctypes.CDLL, *, has_filter: bool) -> str:
-    """Move this process to an empty network namespace. Return a description, or "" if the process stays.
+    """Move this process to an empty network namespace. Return a description, or "" if this is not possible.
 
     Without root this needs a user namespace, which is not created if a seccomp filter forbids sockets anyway.
     """

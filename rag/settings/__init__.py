@@ -179,7 +179,7 @@ class Settings:
         return f"Settings({values})"
 
     def variable(self, name: str) -> str:
-        """Return the value or default for an integration's variable."""
+        """Return the value or default for an integration's environment variable."""
         return self.integration_variables.get(name) or INTEGRATION_VARIABLES[name].default
 
     def adopt(self, values: Mapping[str, str]) -> None:
@@ -378,7 +378,7 @@ def load_settings(environment: Mapping[str, str] | None = None, secrets_file: Pa
 
 
 def _require_whole_supabase(settings: Settings) -> None:
-    """Check the settings which allow only certain values, and whether Supabase's settings are complete.
+    """Check whether Supabase's settings are complete, and whether settings with fixed choices have an allowed value.
 
     Raises `SettingsError`.
     """
@@ -442,7 +442,7 @@ SHORTEST_SECRET = 6
 
 
 def without_passwords(text: str) -> str:
-    """Mask user and password in addresses, and values like `password=…` in connection strings."""
+    """Return a text with masked users and passwords in addresses, and masked values like `password=…`."""
     return IN_PAIRS.sub(rf"\1={HIDDEN}", IN_ADDRESS.sub(f"{HIDDEN}@", text))
 
 

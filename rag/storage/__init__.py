@@ -1,1 +1,1 @@
-"""Store everything: Postgres with its migrations and statements, original files, backups."""
+"""Store the product's data: Postgres with migrations and statements, original files, backups."""

@@ -67,9 +67,7 @@ class Availability:
         return not self._is_down and self._waited_seconds < SLOW_SECONDS
 
     def ask_again(self, timeout_seconds: float = 1.5) -> bool:
-        """Have the database checked now, and wait up to `timeout_seconds`. Returns False if callers should
-        be refused.
-        """
+        """Check the database again now, waiting up to `timeout_seconds`. Returns False if callers should be refused."""
         with self._changed:
             pending = self._asked
             self._wake.set()

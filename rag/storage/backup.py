@@ -80,8 +80,8 @@ class AutomaticBackups(Protocol):
 
 @dataclass(frozen=True)
 class Moment:
-    """A database snapshot, with the name `pg_dump` needs, and the documents, migrations, files and erasures it
-    contains.
+    """A database snapshot for a backup: the name for `pg_dump`, and the documents, migrations, files and erasures in
+    the snapshot.
     """
 
     snapshot: str
@@ -191,12 +191,13 @@ def _nothing_in(settings: Settings) -> str:
 def restore(
     settings: Settings, path: Path, *, identity: Path | None = None, erasures: Iterable[Erasure] = ()
 ) -> BackedUp:
-    """Restore a backup into an empty data folder. `identity` is the file with the private key for an encrypted backup.
+    """Restore a backup into an empty data folder, and return the backup's contents.
 
-    The first start repeats all erasures named in `erasures`, in the folder's register and in the register beside the
-    backup. The backup is unpacked into a hidden folder, and renamed when complete: after a kill, the data folder has
-    either nothing from the backup or everything. Raises `SettingsError` if the folder is in use or has a database, if
-    the file is not a backup, or if a newer product version made the backup.
+    `identity` is the file with the private key for an encrypted backup. The first start repeats all erasures named in
+    `erasures`, in the folder's register and in the register beside the backup. The backup is unpacked into a hidden
+    folder, and renamed when complete: after a kill, the data folder has either nothing from the backup or everything.
+    Raises `SettingsError` if the folder is in use or has a database, if the file is not a backup, or if a newer product
+    version made the backup.
     """
     _require_built_in(settings)
     folder = settings.data_dir.absolute()
@@ -307,7 +308,7 @@ def _require_built_in(settings: Settings) -> None:
 
 @contextmanager
 def _moment_with_files(server: EmbeddedServer, archive: tarfile.TarFile, folder: Path) -> Iterator[Moment]:
-    """Copy a snapshot's original files to the archive, and keep the snapshot open for `pg_dump`.
+    """Copy a snapshot's original files to the archive, and yield the snapshot, which stays open for `pg_dump`.
 
     If a file is deleted before it is copied, a newer snapshot is taken, which no longer refers to the file. Raises
     `SettingsError` if files stay missing.
@@ -361,7 +362,7 @@ def _read(archive: tarfile.TarFile, member: str | tarfile.TarInfo) -> bytes:
 
 
 def _opened(archive: tarfile.TarFile, member: str | tarfile.TarInfo) -> IO[bytes]:
-    """Open an archive member as a byte stream. Names and links in the archive are ignored and can do no harm.
+    """Return an archive member as a byte stream. Names and links in the archive are ignored and can do no harm.
 
     Raises `KeyError` if the member is missing or no file.
     """
@@ -372,14 +373,14 @@ def _opened(archive: tarfile.TarFile, member: str | tarfile.TarInfo) -> IO[bytes
 
 
 def _contents(connection: psycopg.Connection) -> tuple[int, list[str]]:
-    """Return the number of documents, and the applied migrations."""
+    """Return the database's number of documents, and the applied migrations' names."""
     documents = connection.execute("SELECT count(*) FROM documents").fetchone()
     migrations = connection.execute("SELECT name FROM rag_migrations ORDER BY name").fetchall()
     return (documents[0] if documents else 0), [name for (name,) in migrations]
 
 
 def _referenced(connection: psycopg.Connection) -> set[str]:
-    """Return the originals to which all tenants' documents refer: tenant and key."""
+    """Return the original files to which all tenants' documents refer, each in the form "tenant/key"."""
     rows = connection.execute("SELECT tenant_id, file_path FROM documents WHERE file_path <> ''").fetchall()
     return {f"{tenant}/{path}" for tenant, path in rows}
 

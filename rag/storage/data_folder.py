@@ -35,7 +35,10 @@ FULL_BELOW_BYTES = 24 * 2**20
 
 @contextmanager
 def starting(folder: Path, *, wait_seconds: float = START_SECONDS) -> Iterator[None]:
-    """Hold the folder's lock for starting or stopping the server. Raises `SettingsError` after `wait_seconds`."""
+    """Hold the data folder's lock inside the `with` block, for starting or stopping the server.
+
+    Raises `SettingsError` after `wait_seconds`.
+    """
     lock = _lock(folder / START_LOCK, fcntl.LOCK_EX, wait_seconds)
     if lock is None:
         raise SettingsError(f"Another process has been starting the database in {folder} for long. Try again later.")
@@ -63,7 +66,9 @@ def use(folder: Path) -> tuple[int, bool]:
 
 @contextmanager
 def used_alone(folder: Path) -> Iterator[None]:
-    """Keep all other processes out of the folder. Raises `SettingsError` if a process already uses it."""
+    """Inside the `with` block, keep all other processes out of the folder. Raises `SettingsError` if a process already
+    uses it.
+    """
     with starting(folder):
         lock = _lock(folder / USE_LOCK, fcntl.LOCK_EX, 0)
     if lock is None:
@@ -88,7 +93,7 @@ def only_one(folder: Path, name: str) -> Iterator[bool]:
 def leave(lock: int) -> bool:
     """Stop using the folder. Call only within `starting`.
 
-    Returns True if no other process uses the folder: the lock is then still held, and the caller must close it.
+    Returns True if no other process uses the folder. The lock is then still held, and the caller must close it.
     """
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -139,7 +144,7 @@ def write_private(path: Path, text: str) -> None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Write a file which only the owner can read, and which gets its name when complete.
+    """Yield a file to write, which only the owner can read, and which gets its name when complete.
 
     Removes leftovers from killed writers. Raises `SettingsError` if `path` exists.
     """
@@ -182,10 +187,7 @@ def _escaped(name: str) -> str:
 
 @contextmanager
 def private_folder(folder: Path, prefix: str) -> Iterator[Path]:
-    """Create a private folder in the data folder, and remove it at the end.
-
-    After a kill, `left_folders` finds the folder.
-    """
+    """Yield a private folder in the data folder, removed at the end. After a kill, `left_folders` finds the folder."""
     with starting(folder):
         created = Path(tempfile.mkdtemp(prefix=prefix, dir=folder))
         lock = os.open(created, os.O_RDONLY)

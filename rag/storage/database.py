@@ -66,7 +66,9 @@ _act: ContextVar[str] = ContextVar("act", default="")
 
 @contextmanager
 def one_act() -> Iterator[None]:
-    """Record all changes made inside the block in the audit log under a single action, even in several transactions."""
+    """Inside the `with` block, record all changes in the audit log under a single action, even in several
+    transactions.
+    """
     token = _act.set(_act.get() or uuid4().hex)
     try:
         yield
@@ -75,7 +77,7 @@ def one_act() -> Iterator[None]:
 
 
 class Worker:
-    """The identity of a worker: access to all tenants' queues, and nothing else."""
+    """A background worker's identity: access to all tenants' job queues, and nothing else."""
 
 
 WORKER = Worker()
@@ -174,7 +176,7 @@ class ReadServer(Protocol):
     def database(self) -> Database: ...
 
     def note(self, outcome: ReadOutcome) -> None:
-        """Count a read by outcome: read, behind or failed."""
+        """Count a read by outcome: "read", "behind" (the server lacks a change) or "failed"."""
 
 
 class ReadServers(Protocol):
@@ -286,12 +288,11 @@ class Database:
     def transaction(
         self, who: Entering, *, token_hash: str = "", email: str = "", checks: UUID | None = None
     ) -> Iterator[Connection]:
-        """Open a transaction, which is committed at the end. A tenant's id in place of a person means the product
-        itself.
+        """Yield a transaction, which is committed at the end.
 
-        `WORKER` sees all tenants' jobs. `token_hash` (hex) and `email` give access to the session, link or account
-        which they name, before the tenant is known. `checks` names the account whose password is being checked. Raises
-        `DatabaseUnavailable` without a connection.
+        A tenant's id in place of a person means the product itself. `WORKER` sees all tenants' jobs. `token_hash` (hex)
+        and `email` give access to the session, link or account which they name, before the tenant is known. `checks`
+        names the account whose password is being checked. Raises `DatabaseUnavailable` without a connection.
         """
         with self._session() as session:
             with Pipeline(session, WRITABLE) as beginning:
@@ -303,7 +304,7 @@ class Database:
 
     @contextmanager
     def snapshot(self, who: Who) -> Iterator[Connection]:
-        """Open a read-only transaction as `who`. All statements see the data from the same moment.
+        """Yield a read-only transaction as `who`. All statements see the data from the same moment.
 
         Raises `DatabaseUnavailable`.
         """
@@ -338,10 +339,11 @@ class Database:
             yield pipeline
 
     def read(self, who: Who, work: Callable[[Pipeline], Result], *, owner_id: UUID | None = None) -> Result:
-        """Run `work` at a standby which has all changes to the tenant's documents, else at the primary.
+        """Run `work` at a standby which has all changes to the tenant's documents, else at the primary, and return the
+        result.
 
-        With `owner_id`, the standby also needs all changes to this account's or program's conversations. If the
-        standby fails or is behind, `work` runs again at the primary. Raises `DatabaseUnavailable`.
+        With `owner_id`, the standby also needs all changes to this account's or program's conversations. If the standby
+        fails or is behind, `work` runs again at the primary. Raises `DatabaseUnavailable`.
         """
         standby = self.standbys.next()
         if standby is not None:
@@ -395,10 +397,11 @@ class Database:
         return self._alone(who, name, parameters, lambda result: result.rowcount)
 
     def put_back(self, who: Who, *names: str, kept: str) -> None:
-        """Insert removed rows again. `kept` is the value which removing them returned.
+        """Insert removed rows again.
 
-        The statements `names` run in order, and each returns the inserted rows. Raises `PlaceTaken` if a row with the
-        same key exists by now, or if a row which they refer to is gone.
+        `kept` is the value returned when they were removed. The statements `names` run in order, and each returns the
+        inserted rows. Raises `PlaceTaken` if a row with the same key exists by now, or if a row which they refer to is
+        gone.
         """
         try:
             with self.writing(who) as pipeline:
@@ -423,7 +426,7 @@ class Database:
         *,
         plans: Plans = "auto",
     ) -> Result:
-        """Run a named statement in a separate transaction, in a single round trip."""
+        """Run a named statement in a separate transaction, in a single round trip, and return the result."""
         with self._session() as session, Pipeline(session, WRITABLE) as pipeline:
             pipeline.execute(ENTER, entering(self.key, who, plans=plans))
             result = pipeline.run(queries[name], parameters)
@@ -432,7 +435,7 @@ class Database:
 
     @contextmanager
     def _session(self) -> Iterator[Session]:
-        """Lend a connection from the pool, and commit before returning it, because the pool would do so in a different
+        """Yield a connection from the pool, and commit before returning it, because the pool would do so in a different
         thread.
 
         Raises `NotFound` if a referenced row is missing, and `DatabaseUnavailable`, within about two seconds if the
@@ -490,7 +493,10 @@ class Database:
 
 
 def _ask_changes(pipeline: Pipeline, who: Who, owner_id: UUID | None) -> PendingResult:
-    """Request how often searchable content has changed; if `owner_id` is given, also the owner's conversations."""
+    """Request how often searchable content and, with `owner_id`, the owner's conversations have changed.
+
+    A standby with the same counts has all these changes.
+    """
     if owner_id is None:
         return pipeline.execute(queries["tenant_changes"], {"tenant_id": tenant_of(who)})
     return pipeline.execute(queries["history_changes"], {"owner_id": owner_id})

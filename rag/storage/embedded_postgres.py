@@ -103,7 +103,7 @@ class EmbeddedServer:
         return DISK_FULL if is_full(self.folder) else STARTING_AGAIN
 
     def stop(self) -> None:
-        """Stop using the server. When no process uses the server any more, it is stopped. Repeated calls do nothing."""
+        """Stop using the server; the last process to use it also stops the server. Repeated calls do nothing."""
         if self.supervisor is not None:
             if self.supervisor.is_stopped:
                 return
@@ -188,11 +188,12 @@ class Supervisor:
 
 
 def start_server(folder: Path, *, on_start: Callable[[], object] = lambda: None) -> EmbeddedServer:
-    """Start this folder's server, creating the database if missing. Safe after a `kill -9`, and beside other processes.
+    """Start and return this folder's server, creating the database if missing.
 
-    `on_start` is called before a start, which takes seconds, but not if a different process has started the server. The
-    server is restarted after crashes until `EmbeddedServer.stop`. Raises `SettingsError` with a sentence if the folder
-    is unusable or the server does not start.
+    Safe after a `kill -9`, and beside other processes. `on_start` is called before a start, which takes seconds, but
+    not if a different process has started the server. The server is restarted after crashes until
+    `EmbeddedServer.stop`. Raises `SettingsError` with a sentence if the folder is unusable or the server does not
+    start.
     """
     folder = folder.absolute()
     _require_writable(folder)
@@ -479,7 +480,7 @@ def _postmaster(cluster: Path) -> int | None:
 
 
 def _works_in(process: int, words: list[bytes], cluster: Path) -> bool:
-    """Whether a Postgres process belongs to this cluster, judged by working folder or command line."""
+    """Whether a process is a Postgres process for this data folder, judged by working folder or command line."""
     try:
         return Path(f"/proc/{process}/cwd").samefile(cluster)
     except OSError:

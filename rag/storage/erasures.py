@@ -1,4 +1,4 @@
-"""Record erasures outside the database, so that restoring an older backup brings nobody back.
+"""Record erasures outside the database: restoring an older backup must not bring an erased person back.
 
 The register has receipts and former accounts by id, without names. It lies in the data folder and beside the automatic
 backups; each backup's manifest also has the erasures known at that time. After a restore, the first start repeats the
@@ -96,7 +96,10 @@ class ErasureRegister:
 
 
 def erasures_in(connection: psycopg.Connection) -> list[Erasure]:
-    """Return all tenants' erasures; the connection's role must be allowed to read them. [] if the table is missing."""
+    """Return all tenants' erasures from the database; [] if the table is missing.
+
+    The connection's role must be allowed to read them.
+    """
     if connection.execute("SELECT to_regclass('erasures')").fetchone() == (None,):
         return []
     with connection.cursor(row_factory=class_row(Erasure)) as cursor:

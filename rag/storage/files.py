@@ -20,7 +20,7 @@ class Originals(Protocol):
     """Storage for all tenants' original files: a folder, or Supabase Storage."""
 
     def put(self, tenant_id: str, content: bytes) -> str:
-        """Store content, and return the key."""
+        """Store a file's content, and return the key for `get`."""
         ...
 
     def get(self, tenant_id: str, key: str) -> bytes:
@@ -54,7 +54,7 @@ class FileStore:
         self.folder = folder
 
     def put(self, tenant_id: str, content: bytes) -> str:
-        """Store content, and return the key. Equal content has the same key and is stored only once.
+        """Store a file's content, and return the key. Equal content has the same key and is stored only once.
 
         Raises `StorageFull`.
         """
@@ -73,7 +73,7 @@ class FileStore:
         return key
 
     def _close_folder(self) -> None:
-        """Let only the owner list the folder, which excludes the account which reads untrusted files."""
+        """Allow only the owner to list the folder. This keeps out the account under which untrusted files are read."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self.folder.stat().st_mode & 0o077:
             self.folder.chmod(0o700)
@@ -110,7 +110,7 @@ class FileStore:
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    """Write a file which appears under `path` only when complete. A kill leaves no partial file."""
+    """Write a file which appears under `path` only when complete: a kill leaves no partial file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         descriptor = os.open(path.parent, os.O_TMPFILE | os.O_WRONLY, 0o600)

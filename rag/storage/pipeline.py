@@ -45,7 +45,7 @@ UUID_OID, INTEGER_OID, DOUBLE_OID = 2950, 23, 701
 
 
 class Session(Connection[TupleRow]):
-    """A connection from the pool, which remembers the statements prepared by pipelines."""
+    """A pooled database connection which remembers the statements prepared by pipelines."""
 
     #: Names by statement and value types; `None`: not kept, because the next transaction may use a different server
     #: session.
@@ -145,7 +145,7 @@ class Pipeline:
         return answer
 
     def run(self, statement: str, values: Mapping[str, Any]) -> PendingResult:
-        """Queue any statement; parameters are typed and rows are read like in psycopg."""
+        """Queue any statement, and return the result; parameters are typed and rows are read like in psycopg."""
         _, names = numbered(statement)
         transformer = self._session.transformer
         dumped = transformer.dump_sequence([values[name] for name in names], [PyFormat.AUTO] * len(names))
@@ -176,7 +176,7 @@ class Pipeline:
         self._synchronise()
 
     def rows(self, answer: PendingResult) -> list[tuple[Any, ...]]:
-        """Wait for all results up to this one, and return the result's rows."""
+        """Wait for all results up to this one, and return this result's rows."""
         result = self._result_of(answer)
         self._session.transformer.set_pgresult(result, format=answer.read_as)
         return self._session.transformer.load_rows(0, result.ntuples, tuple)
@@ -233,8 +233,8 @@ class Pipeline:
         return seen[key] > PREPARED_AFTER and len(prepared) < MOST_PREPARED
 
     def _ask_again(self, forgotten: dict[Key, bytes]) -> None:
-        """Start the transaction again after the server lost its prepared statements: roll back, prepare and send all
-        statements.
+        """Start the transaction again after the server lost its prepared statements: roll back, prepare and send
+        everything.
         """
         forgotten.clear()
         self._clear()

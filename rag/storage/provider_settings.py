@@ -46,8 +46,9 @@ class PastedKeys:
             self._settings.adopt({PASTED[name]: key for name, key in self._read().items() if name not in self.fixed})
 
     def hint(self, provider: str) -> str:
-        """Return a key's last four characters with "…", for a reminder; "set" for a key with at most 8 characters, ""
-        without a key.
+        """Return a provider key's last four characters after "…", for people to recognise the key.
+
+        Returns "set" for a key with at most 8 characters, "" without a key.
         """
         key = self._settings.key_of(provider)
         return f"…{key[-4:]}" if len(key) > 8 else "set" if key else ""
@@ -118,7 +119,8 @@ class ChosenModels:
             self._settings.adopt({CHOSEN[name]: model for name, model in models.items() if name not in self.fixed})
 
     def keep(self, name: str, model: str) -> None:
-        """Store a model and put it into the settings. With an empty name, each collection's model counts again.
+        """Store a model and put it into the settings. An empty name removes the stored choice: each collection's model
+        is used again.
 
         Raises `InvalidInput`.
         """

@@ -126,13 +126,13 @@ def words_with_terms(text: str, language: str) -> list[tuple[str, tuple[str, ...
 
 
 def analyser_for(language: str) -> str:
-    """Return the language code as used by the index if this language is supported, else ""."""
+    """Return the keyword index's code for a language, or "" if the language is not supported."""
     code = analyser_code(language)
     return code if code in LANGUAGES or is_plain(code) else ""
 
 
 def is_plain(language: str) -> bool:
-    """Whether a language code ends with the option for plain words: no stemming, and stopwords are kept."""
+    """Whether a language code ends with the option for plain words: words are not stemmed, and stopwords are kept."""
     return language.endswith(PLAIN)
 
 
@@ -187,7 +187,7 @@ def _lower(text: str) -> str:
 
 
 def fold(word: str) -> str:
-    """Remove accents from a word, because people often leave them out."""
+    """Return a word without accents, because people often leave them out."""
     if word.isascii():
         return word
     return _COMBINING_MARKS.sub("", unicodedata.normalize("NFD", word)).translate(_UNFOLDABLE)
@@ -253,7 +253,7 @@ _ENDINGS_BY_LAST: dict[str, tuple[str, ...]] = {
 
 
 def without_particle(word: str) -> str:
-    """Remove the particles and endings attached to a Korean word."""
+    """Return a Korean word without the attached particles and endings."""
     for josa in _ENDINGS_BY_LAST.get(word[-1:], ()):
         # At least two syllables stay, or one after a number: "회의" is a meeting, not "회" with a particle.
         if word.endswith(josa) and len(word) - len(josa) >= 2:
@@ -287,7 +287,7 @@ _kiwi_lock = threading.Lock()
 
 @lru_cache(maxsize=100_000)
 def morphemes(word: str) -> tuple[str, ...]:
-    """Split a Korean word into its content words with kiwipiepy; empty for a purely grammatical word.
+    """Return the content words in a Korean word, found by kiwipiepy; empty for a purely grammatical word.
 
     Raises `SettingsError` if kiwipiepy is not installed.
     """

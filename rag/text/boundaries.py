@@ -66,7 +66,7 @@ class Boundaries:
         return SPACED_PARAGRAPH.search(self.text) is None
 
     def last(self, kind: re.Pattern[str], low: int, high: int) -> int | None:
-        """Return the last boundary of a kind with low < boundary <= high, or `None`."""
+        """Return the last boundary of this kind with low < boundary <= high, or `None`."""
         if kind is PARAGRAPH and self._has_plain_paragraphs:
             place = self.text.rfind("\n\n", low, high) + 2
             if place == 1:
@@ -88,7 +88,7 @@ class Boundaries:
         return None
 
     def first(self, kind: re.Pattern[str], low: int, high: int) -> int | None:
-        """Return the first boundary of a kind with low <= boundary < high, or `None`."""
+        """Return the first boundary of this kind with low <= boundary < high, or `None`."""
         if kind is PARAGRAPH and self._has_plain_paragraphs:
             # A boundary at `high` does not count, and most chunks end with a boundary.
             place = self.text.find("\n\n", max(low - 2, 0), high - 1) + 2
@@ -138,7 +138,7 @@ def first_between(positions: Sequence[int], low: int, high: int) -> int | None:
 
 
 def before_marks(text: str, position: int, low: int) -> int:
-    """Move a position back, to keep accents and joined emoji with their letter. The result is above `low`."""
+    """Return a position moved back, to keep accents and joined emoji with their letter. The result is above `low`."""
     moved = position
     while low + 1 < moved < len(text) and (
         unicodedata.combining(text[moved]) or text[moved] in "\u200d\ufe0f" or text[moved - 1] == "\u200d"
@@ -174,7 +174,7 @@ def fitting_end(boundaries: Boundaries, start: int, stop: int, tokens: int) -> i
 
 
 def best_end(boundaries: Boundaries, start: int, tokens: int, end: int) -> int:
-    """Return the last sentence end in the chunk's second half, else the last line end, else `end`."""
+    """Return a chunk's end: the last sentence end in the second half, else the last line end there, else `end`."""
     middle = start + (end - start) // 2
     candidate = boundaries.last(SENTENCE, middle, end) or boundaries.last(LINE, middle, end) or end
     # A shorter text may count more tokens: the estimate depends on its share of English words.
@@ -200,7 +200,7 @@ def overlap_start(boundaries: Boundaries, start: int, end: int, *, words: int, t
     """Return the start for the next chunk, which repeats the end of the chunk from `start` to `end`.
 
     Repeated are whole sentences with at most `words` words and `tokens` tokens, else the last words. The result is
-    always after `start`. Source 001, `calculateSmartOverlap`.
+    always after `start`. This is `calculateSmartOverlap` in source 001, see docs/sources.md.
     """
     text = boundaries.text
     low = max(start + 1, end - LONGEST_OVERLAP)

@@ -53,7 +53,7 @@ _MONTHS = {
 
 
 def folded(word: str) -> str:
-    """Lower a word's case for patterns, including "APRİL" and "KASIM" from Turkish keyboards."""
+    """Return a word in lower case for patterns, also "APRİL" and "KASIM" from Turkish keyboards."""
     return word.lower().replace("i\u0307", "i").replace("ı", "i").replace("ſ", "s")
 
 
@@ -113,7 +113,7 @@ _FISCAL_YEAR = re.compile(r"\bFY\s?'?(\d\d)(?:[-/]\d\d)?\b", re.IGNORECASE)
 
 
 def dates_in(text: str, today: date) -> DateRange | None:
-    """Return the period named in a question, or `None`."""
+    """Return the period which a question names, or `None` if no period is named."""
     text = in_digits(" ".join(text.split()))
     between = _BETWEEN.search(text)
     if between is not None:

@@ -88,9 +88,10 @@ Day = tuple[int | None, int, int | None]
 
 @lru_cache(maxsize=512)
 def figures(text: str, language: str = "") -> frozenset[str]:
-    """Return all possible values of all numbers in a text as plain digits: "1500". Includes number words and months.
+    """Return all numbers in a text in plain digits ("1500"); for an ambiguous number, every possible value.
 
-    `language` is the text's ISO 639-1 code: "on" is ten in Turkish and a preposition in English.
+    Includes number words and months. `language` is the text's ISO 639-1 code: "on" is ten in Turkish and a preposition
+    in English.
     """
     text = _plain(text)
     # "12 345" may be a single number or two table columns.
@@ -141,7 +142,7 @@ def _names_a_month(text: str) -> bool:
 
 
 def missing_days(claim: str, source_days: frozenset[Day]) -> list[Day]:
-    """Return a claim's dates which match no date in `source_days` in any reading.
+    """Return a claim's dates which match no date in `source_days`, however ambiguous dates are read.
 
     Each is returned in its most precise reading.
     """
@@ -186,7 +187,7 @@ def _is_in_source(figure: str, source_figures: frozenset[str]) -> bool:
 
 
 def _plain(text: str) -> str:
-    """Convert digits in any script to 0–9, and full-width characters to ordinary ones."""
+    """Return a text in which digits from any script are 0–9, and full-width characters are ordinary."""
     return text if text.isascii() else NOT_ASCII.sub(_plain_character, text)
 
 
@@ -202,13 +203,13 @@ def _plain_character(match: re.Match[str]) -> str:
 
 
 def _figures_in(text: str) -> list[str]:
-    """Return the numbers in a text as written. A date in digits gives three numbers."""
+    """Return the numbers in a text as they are written. A date in digits gives three numbers."""
     numbers = [number for date in DATE.findall(text) for number in date]
     return numbers + NUMBER.findall(DATE.sub(" ", text))
 
 
 def _readings(figure: str) -> set[str]:
-    """Return the possible values of a number: "1.500" is 1500 or 1.5, "1,500.00" only 1500."""
+    """Return the possible values of a written number: "1.500" is 1500 or 1.5, "1,500.00" only 1500."""
     joined = figure
     for character in GROUPING:
         joined = joined.replace(character, "")

@@ -80,7 +80,7 @@ _ALPHABETS = {
 
 @dataclass(frozen=True)
 class _Evidence:
-    """The language suggested by script and function words, and the lead over the next language."""
+    """The likeliest language for a text by script and function words, and the lead over the next language."""
 
     language: str
     #: The distance to the next language's score.
@@ -126,7 +126,7 @@ def _choose(text: str, evidence: _Evidence, probabilities: Mapping[str, float], 
 
 
 def is_evident(text: str) -> bool:
-    """Whether the same language is detected for a text, whichever language is assumed to be likely."""
+    """Whether a text's language is clear: the same is detected, whichever language is assumed to be likely."""
     text = unicodedata.normalize("NFC", text).lower()
     evidence = _evidence(text)
     probabilities = _probabilities(text) if _has_words(evidence) else {}
@@ -151,7 +151,7 @@ def _outweighs(evidence: _Evidence, text: str, expected: str, probabilities: Map
 
 
 def _can_be(text: str, language: str, evidence: _Evidence) -> bool:
-    """Whether a text's letters could be from a language."""
+    """Whether the letters in a text are compatible with a language."""
     if language not in DETECTED:
         return False
     if evidence.language and not evidence.scores:
@@ -220,7 +220,9 @@ def _owners(word: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=20_000)
 def _owners_of_misspelt(word: str) -> tuple[str, ...]:
-    """Return the languages in which swapping two neighbouring letters gives a function word: "teh", "waht"."""
+    """Return the languages with a function word which differs only in two swapped letters: for "teh" and "waht",
+    English.
+    """
     if not 3 <= len(word) <= _LONGEST_EXCHANGED:
         return ()
     exchanged = (word[:i] + word[i + 1] + word[i] + word[i + 2 :] for i in range(len(word) - 1))
@@ -229,7 +231,7 @@ def _owners_of_misspelt(word: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def _detector() -> LanguageDetector:
-    """Load the statistical detector on first use, in 0.1 s and 20 MB.
+    """Return the statistical detector, loaded on first use, in 0.1 s and 20 MB.
 
     It uses the low-accuracy models: a tenth of the size, equally accurate on questions.
     """

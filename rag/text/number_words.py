@@ -103,5 +103,5 @@ def _words(language: str) -> Mapping[str, frozenset[str]]:
 
 
 def years_written(word: str, language: str) -> float:
-    """Return the value of a number word before "years"; 1 for an article, 0 for other words."""
+    """Return the value for the word before "years": a number word's value, 1 for an article, 0 for other words."""
     return 1 if word in _words(language)["articles"] else number_words(language).get(word, 0)

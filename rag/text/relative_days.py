@@ -1,4 +1,4 @@
-"""Write the years and months named in a question as digits: "last year" becomes "2025", "十二月" becomes "12月".
+"""Write the years and months named in a question in digits: "last year" becomes "2025", "十二月" becomes "12月".
 
 `rag.retrieval.as_of` reads the result. All other words stay unchanged.
 """
@@ -104,7 +104,9 @@ _KOREAN_MONTH = re.compile(
 
 
 def in_digits(text: str) -> str:
-    """Convert digits in other scripts, and Chinese and Korean numerals in dates, to ASCII digits: "二〇二五年六月"."""
+    """Convert a text's digits in other scripts, and Chinese and Korean numerals in dates, to ASCII digits:
+    "二〇二五年六月".
+    """
     text = "".join(str(unicodedata.decimal(char)) if char.isdecimal() else char for char in text)
     text = _HAN_YEAR.sub(lambda match: "".join(str(_HAN[char]) for char in match.group()), text)
     text = _HAN_PLACE.sub(lambda match: str(_han_number(match.group().strip())), text)
@@ -112,7 +114,7 @@ def in_digits(text: str) -> str:
 
 
 def write_out_dates(text: str, language: str, today: date) -> str:
-    """Replace relative years and months in a question by digits, for example "last year" and "next month"."""
+    """Return a question with relative years and months written in digits, for example "last year" and "next month"."""
     text = in_digits(text)
     for code in dict.fromkeys((language if language in _BY_LANGUAGE else "en", "en")):
         for pattern, months in zip(_patterns(code), (-12, 12, -1, 1), strict=True):
@@ -122,7 +124,9 @@ def write_out_dates(text: str, language: str, today: date) -> str:
 
 
 def _replace_phrase(text: str, match: re.Match[str], code: str, today: date, months: int) -> str:
-    """Replace a matched phrase by a year (`months` is ±12) or a month (`months` is ±1), counted from today."""
+    """Return a text with a matched phrase replaced by a year (`months` is ±12) or a month (`months` is ±1), counted
+    from today.
+    """
     count = today.year * 12 + today.month - 1 + months
     year, month = count // 12, count % 12 + 1
     before, after = text[: match.start()], text[match.end() :]
@@ -151,6 +155,6 @@ def _patterns(code: str) -> tuple[re.Pattern[str], ...]:
 
 
 def whole_words(code: str, *patterns: str) -> tuple[re.Pattern[str], ...]:
-    """Compile patterns to match whole words. In Korean, Japanese and Chinese, parts of words match too."""
+    """Return patterns which match whole words. In Korean, Japanese and Chinese, parts of words match too."""
     before, after = ("", "") if code in _EASTERN else (r"(?<!\w)", r"(?!\w)")
     return tuple(re.compile(rf"{before}(?:{pattern}){after}", re.IGNORECASE) for pattern in patterns)

@@ -20,14 +20,14 @@ NOTHING: Mapping[str, Any] = {}
 
 
 class HasText(Protocol):
-    """A page with a text, read just now or stored."""
+    """A page which has a text, whether just extracted or read from the database."""
 
     @property
     def text(self) -> str: ...
 
 
 class Piece(NamedTuple):
-    """A span, with metadata from the chunker."""
+    """A text span (start and end), with metadata from the chunker."""
 
     start: int
     end: int
@@ -130,7 +130,7 @@ def page_starts(pages: Sequence[HasText]) -> list[int]:
 
 
 def parts_between(places: Iterable[int], stop: int) -> list[Span]:
-    """Split the range from 0 to `stop` at these positions."""
+    """Return the parts when the range from 0 to `stop` is split at these positions."""
     return list(pairwise(sorted({0, stop, *(place for place in places if 0 < place < stop)}))) or [(0, stop)]
 
 
@@ -161,7 +161,7 @@ def section_paths(sections: Sequence[Section]) -> list[str]:
 
 
 def _section_of(start: int, end: int, starts: Sequence[int], paths: Sequence[str]) -> str:
-    """Return the path of the section which covers most text in a span."""
+    """Return the path of the section which has the most text between `start` and `end`."""
     first = bisect_right(starts, start) - 1
     last = bisect_right(starts, end - 1) - 1
     best, longest = "", 0

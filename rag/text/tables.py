@@ -94,9 +94,9 @@ def _blocks(text: str) -> Iterator[list[Row]]:
 
 
 def _join_lines(lines: Sequence[re.Match[str]], width: int) -> tuple[int, tuple[str, ...]]:
-    """Join the lines of a row with multi-line cells; return the number of lines and the cells.
+    """Join a row's lines if cells have several lines; return the number of lines, and the cells.
 
-    If the lines do not give exactly `width` cells, or are Markdown, the first line is a row by itself.
+    If the lines do not give exactly `width` cells, or are Markdown, only the first line is the row.
     """
     first = cells_of(lines[0][0])
     cells = list(first)
@@ -151,10 +151,11 @@ def are_heads(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _is_like_those_below(column: Sequence[str]) -> bool:
-    """Whether the first cell in a column is a date or an address like at least half the cells below.
+    """Whether the first cell in a column is a date or an address like at least half the cells below: the first row is
+    then data.
 
-    Then the first row is data. "January 1" above "March 31" is a date. "1 year" above "20 days" is not: dates have
-    several month names, amounts a single unit.
+    "January 1" above "March 31" is a date. "1 year" above "20 days" is not: dates have several month names, amounts a
+    single unit.
     """
     first, *below = column
     if not VALUE.search(first):
@@ -167,7 +168,7 @@ def _is_like_those_below(column: Sequence[str]) -> bool:
 
 
 def _shape(cell: str) -> str:
-    """Replace each word by "w" and each number by "0", to compare the form of cells."""
+    """Return a cell's text with each word replaced by "w" and each number by "0", to compare the form of cells."""
     return NUMBER.sub("0", WORD.sub("w", cell))
 
 
@@ -209,7 +210,7 @@ LONGEST_REPEATED = 80
 
 
 def guessed_head_rows(grid: Grid) -> int:
-    """Guess how many rows at the start are column heads, possibly 0.
+    """Return how many rows at the start are probably column heads, possibly 0.
 
     If a cell in a head row spans several columns, the next row is a head row too.
     """

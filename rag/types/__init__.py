@@ -191,7 +191,7 @@ Who = Identity | str
 
 
 def tenant_of(who: Who) -> str:
-    """Return the tenant's id."""
+    """Return the person's or program's tenant; a tenant's id is returned unchanged."""
     return who if isinstance(who, str) else who.tenant_id
 
 
@@ -292,7 +292,7 @@ class SearchFilters:
 
 
 def narrowing(document_ids: Sequence[UUID], filters: SearchFilters) -> dict[str, Any]:
-    """Convert the documents and filters chosen for a question to JSON, without empty values."""
+    """Return the documents and filters which the asker chose for a question, in JSON, without empty values."""
     chosen = {
         "documents": [str(document_id) for document_id in document_ids],
         "categories": list(filters.categories),
@@ -305,7 +305,9 @@ def narrowing(document_ids: Sequence[UUID], filters: SearchFilters) -> dict[str,
 
 @dataclass(frozen=True, kw_only=True)
 class SearchResult:
-    """A hit: a chunk with ranks (from 1) and scores. `None` means that the search did not find it."""
+    """A hit: a chunk with ranks (from 1) and scores. A rank or score is `None` if that search did not find the
+    chunk.
+    """
 
     chunk_id: UUID
     document_id: UUID
@@ -380,7 +382,7 @@ class Citation:
 
 @dataclass(frozen=True, kw_only=True)
 class ContextSnippet:
-    """A chunk in the context, with its number in the answer."""
+    """A chunk given to the model, with the number by which the answer cites it."""
 
     number: int
     chunk_id: UUID
@@ -418,7 +420,7 @@ class VersionOnDay:
 
 @dataclass(frozen=True)
 class OwnPlace:
-    """The asker's group, and the documents for the city or country named in the group."""
+    """The asker's group, and the documents for the city or country which the group's name contains."""
 
     group: str
     documents: frozenset[UUID]
@@ -529,14 +531,14 @@ class Question:
 
     @property
     def limited_to(self) -> list[UUID]:
-        """The ids of the collections restricted to groups, if several are asked; see the function `limited_to`."""
+        """The restricted collections' ids, if several collections are asked; see the function `limited_to`."""
         return limited_to(self.collection, self.others)
 
 
 def limited_to(collection: Collection, others: Sequence[Collection]) -> list[UUID]:
-    """Return the ids of the collections restricted to groups, if several collections are asked.
+    """If several collections are asked, return the ids for collections restricted to groups.
 
-    Empty for a single collection: its restriction applies to the log anyway.
+    Empty for a single collection: the restriction applies to the log anyway.
     """
     return [searched.id for searched in (collection, *others) if searched.groups] if others else []
 
@@ -617,7 +619,9 @@ class QueryDetails:
 
 @dataclass(kw_only=True)
 class SearchQueryDetails:
-    """A wording used to search for the question. If several wordings share a call, the first has the call's time."""
+    """A wording used to search for the question. If several wordings share an embedding call, the first has the call's
+    time.
+    """
 
     query: str = ""
     embedding_ms: float = 0.0
@@ -704,7 +708,7 @@ class TimingDetails:
 
 @dataclass(kw_only=True)
 class StepDetails:
-    """A retrieval step: a few words about the result, and the time."""
+    """A retrieval step: a few words about the result, and the time taken."""
 
     name: str = ""
     detail: str = ""

@@ -76,7 +76,7 @@ MOST_MARKS = 1000
 
 @dataclass(frozen=True)
 class PageMark:
-    """A box on a page, and how reading treated the content: for example a table, or a picture left out.
+    """A box on a page which shows how the content was read, for example a table, or a picture left out.
 
     Edges are fractions (0 to 1) of the displayed page, from the top left corner.
     """
@@ -323,7 +323,7 @@ class SuggestedQuestions:
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentName:
-    """The names by which people recognise a document in a list."""
+    """The names by which people recognise a document in a list: title and file name."""
 
     id: UUID
     title: str
@@ -371,7 +371,10 @@ class DocumentFilters:
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentFigures:
-    """Counts over documents with the same collection, status, language, method and type. Costs are US dollars."""
+    """Counts and costs for the documents which share collection, status, language, method and type.
+
+    Costs are US dollars.
+    """
 
     collection_id: UUID
     status: DocumentStatus
@@ -394,7 +397,7 @@ class DocumentFigures:
     updated_at: datetime
 
     def fits(self, filters: DocumentFilters) -> bool:
-        """Whether documents with these properties match the filters, except the filter by text."""
+        """Whether the documents counted here match the filters. The filter by text is ignored."""
         return (
             (not filters.statuses or self.status in filters.statuses)
             and filters.language in ("", self.language)
@@ -432,7 +435,7 @@ class PostFilters:
 
 @dataclass(frozen=True, kw_only=True)
 class BoardFigures:
-    """Counts for the posts in a category."""
+    """A category's numbers: all posts, pinned, important, with attachments, and in processing."""
 
     category: str
     posts: int
@@ -547,13 +550,13 @@ class CollectionContents:
 
 
 def storable(text: Any) -> str:
-    """Replace NUL and lone surrogates, which Postgres refuses. The length stays the same."""
+    """Return a text with NUL and lone surrogates, which Postgres refuses, replaced. The length stays the same."""
     cleaned = str(text).replace("\0", "\ufffd")
     return cleaned.encode("utf-8", "replace").decode("utf-8") if not cleaned.isascii() else cleaned
 
 
 def storable_json(value: Any) -> Any:
-    """Replace the characters refused by Postgres in all texts in a JSON value."""
+    """Return a JSON value with the characters refused by Postgres replaced in all texts."""
     if isinstance(value, dict):
         return {storable(name): storable_json(part) for name, part in value.items()}
     if isinstance(value, list):

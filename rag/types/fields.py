@@ -85,7 +85,10 @@ class FormField:
 
 
 def field_of(name: str, field: FieldInfo) -> FormField:
-    """Describe a model's field. `X | None` is described like `X`; a string in the metadata names the kind."""
+    """Return a description for a model's field.
+
+    `X | None` is described like `X`; a string in the metadata names the kind.
+    """
     inner, metadata = field, list(field.metadata)
     if get_origin(field.annotation) in (Union, UnionType):
         inner = FieldInfo.from_annotation(get_args(field.annotation)[0])
@@ -106,7 +109,7 @@ def field_of(name: str, field: FieldInfo) -> FormField:
 
 
 def fields_of(model: type[BaseModel], *names: str) -> dict[str, FormField]:
-    """Describe a model's fields: all, or the named fields in this order."""
+    """Return descriptions for a model's fields: all, or the named fields in this order."""
     return {name: field_of(name, model.model_fields[name]) for name in names or model.model_fields}
 
 
@@ -120,12 +123,12 @@ def validated(model: type[Model], values: Mapping[str, Any]) -> Model:
 
 
 def first_invalid(error: ValidationError) -> str:
-    """Name the first invalid field."""
+    """Return the first invalid field's name."""
     return str(error.errors(include_url=False)[0]["loc"][0])
 
 
 def one_line(value: Any) -> Any:
-    """Replace control characters and repeated spaces in a text by single spaces."""
+    """Return a text with control characters and repeated spaces replaced by single spaces; other values unchanged."""
     return " ".join(re.sub(r"[\x00-\x1f\x7f]", " ", value).split()) if isinstance(value, str) else value
 
 

@@ -93,7 +93,7 @@ def private_network(host: str) -> InvalidInput:
 
 
 def is_own(url: httpx.URL, own_hosts: frozenset[str]) -> bool:
-    """Whether the settings allow this host, with the port if given."""
+    """Whether the settings list this host (with the port if given), which may then be in a private network."""
     return url.netloc.decode("ascii").lower() in own_hosts
 
 
@@ -135,8 +135,8 @@ def require_https(url: httpx.URL, own_hosts: frozenset[str]) -> None:
 
 
 def fields_of(source_settings: Mapping[str, Any], *names: str, longest: int = LONGEST_FIELD) -> dict[str, str]:
-    """Return the named settings, each a text on a single line. Raises `InvalidInput` for long texts and
-    several lines.
+    """Return a source's named settings, each on a single line. Raises `InvalidInput` for long texts and several
+    lines.
     """
     values = {name: str(source_settings.get(name) or "").strip() for name in names}
     if any(len(value) > longest or not value.isprintable() for value in values.values()):
@@ -183,7 +183,9 @@ def require_success(answer: httpx.Response, service: str, *, rejected: str, forb
 def send_patiently(
     send: Callable[[], httpx.Response], *, wait: Callable[[float], object] = time.sleep
 ) -> httpx.Response:
-    """Send a request, and retry after a broken connection, a server error, or a requested pause."""
+    """Send a request and return the response. Retries after a broken connection, a server error, or a requested
+    pause.
+    """
     for attempt in range(ATTEMPTS):
         is_last = attempt + 1 == ATTEMPTS
         try:

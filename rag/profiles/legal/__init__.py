@@ -1,4 +1,4 @@
-"""Profile for legal references: guidelines and case digests for drafting opinions. Source 002.
+"""Profile for legal references: guidelines and case digests for drafting opinions. Source 002 in docs/sources.md.
 
 `references.py` ingests and tags the documents, `opinions.py` finds chunks for an opinion and drafts the text.
 """

@@ -1,7 +1,7 @@
-"""Draft opinions: find references for a case, have a model write the draft, and store it.
+"""Draft legal opinions: find references for a case, have a model write the draft, and store it.
 
 Only the author can see a draft. The text is streamed to the author; if they leave, the text written until then is
-stored. Source 002, 6 and 8.
+stored. Source 002 in docs/sources.md, sections 6 and 8.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ANALYSIS_CHARACTERS = 300
 
 
 def reference_query(profile: Profile, opinion_type: str, *, summary: str = "", issues: Sequence[str] = ()) -> str:
-    """Build the search query: the profile's words for the opinion type, then the summary, else the issues.
+    """Return the search query for a case: the profile's words for the opinion type, then the summary, else the issues.
 
     For an unknown type, the type's name is used.
     """
@@ -61,7 +61,7 @@ def reference_block(profile: Profile, results: Sequence[SearchResult]) -> str:
 
 
 def _without_headings(passage: str) -> str:
-    """Change headings in a chunk which look like the prompt's headings."""
+    """Return a chunk in which headings no longer look like the prompt's headings."""
     return PART_HEADING.sub(r"〔\1〕", defused(passage))
 
 
@@ -104,7 +104,7 @@ NO_MODEL = N_(
 
 @dataclass(frozen=True, kw_only=True)
 class OpinionCase:
-    """The case for an opinion, with the author's instructions and example texts in the wanted style."""
+    """The case for a legal opinion, the author's instructions, and example texts in the wanted style."""
 
     opinion_type: str
     facts: str
@@ -123,7 +123,7 @@ class FoundReferences:
 
 @dataclass(frozen=True, kw_only=True)
 class Opinion:
-    """A row in `opinions`: a draft with the case and references."""
+    """A row in `opinions`: a legal opinion's draft, with the case and the references."""
 
     id: UUID
     collection_id: UUID
@@ -184,7 +184,7 @@ class Opinions:
         top_k: int | None = None,
         filters: Mapping[str, str] | None = None,
     ) -> FoundReferences:
-        """Search for references with a query from `reference_query`. No similarity threshold applies.
+        """Return the references found with a query from `reference_query`. No similarity threshold applies.
 
         Raises `InvalidInput` for an unknown filter.
         """
@@ -212,7 +212,8 @@ class Opinions:
         references: Sequence[SearchResult],
         query: str = "",
     ) -> Draft:
-        """Store a new draft with these references. Iterating over the draft's pieces writes, bills and stores the text.
+        """Store and return a new draft with these references. Iterating over the draft's pieces writes, bills and
+        stores the text.
 
         Raises `InvalidInput` if the type or the facts are missing, `SettingsError` without a chat model, and
         `BudgetSpent`.

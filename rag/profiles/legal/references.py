@@ -1,4 +1,5 @@
-"""Ingest reference documents (source 002): a PDF in a single call, or step by step after registration.
+"""Ingest reference documents (source 002 in docs/sources.md): a PDF in a single call, or step by step after
+registration.
 
 A failed document continues after the last finished step when the remaining steps are requested.
 """
@@ -148,7 +149,7 @@ class ReferenceDocuments:
         file_url: str = "",
         file_name: str = "",
     ) -> ReferenceDocument:
-        """Store a document's title and description without text; `chunk` adds the text."""
+        """Store a document's title and description without text, and return the document; `chunk` adds the text."""
         require_admin(identity)
         details = described.details() | ({"file_url": file_url} if file_url else {})
         document_id = self._database.fetch_value(

@@ -1,4 +1,4 @@
-"""Profile for notice boards: posts in a table, with attachments, newest first. Source 000.
+"""Profile for notice boards: posts in a table, with attachments, newest first. Source 000 in docs/sources.md.
 
 `posts.py` parses rows, `table.py` and `rest.py` fetch them, `reading.py` converts a post to pages. `table.py` also
 processes change events. `sources.py` offers the table and the sample board.

@@ -1,6 +1,7 @@
 """Parse posts from table rows or events, and store each in a file together with the attachments.
 
-Metadata fields are named like in source 000's vector record; times are milliseconds since 1970, 0 if missing.
+Metadata fields have the names which source 000 in docs/sources.md stores with each vector; times are milliseconds since
+1970, 0 if missing.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class PostAttachment:
 
     @property
     def fingerprint(self) -> list[Any]:
-        """The values which change when the file changes."""
+        """Return the attachment's values which change when the file changes."""
         digest = hashlib.sha256(self.content).hexdigest() if self.content is not None else ""
         return [self.file_name, self.size, self.url, digest, self.description]
 
@@ -76,12 +77,15 @@ class Post:
 
     @property
     def hash(self) -> str:
-        """A hash of the text and attachments. Pins, views and dates do not change the hash."""
+        """A hash over text and attachments. Pinning, view counts and dates do not change the hash."""
         parts = [READING, self.title, self.html, [a.fingerprint for a in self.attachments]]
         return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode("utf-8", "replace")).hexdigest()
 
     def metadata(self) -> dict[str, Any]:
-        """The metadata with the fields in source 000's vector record."""
+        """Return the post's metadata for the document: category, times, flags, and attachment counts.
+
+        The field names are from source 000 in docs/sources.md, where they are stored with each vector.
+        """
         kinds = {KINDS.get(a.ending, "other") for a in self.attachments}
         return {
             "postId": self.id,
@@ -243,7 +247,7 @@ class _Columns(BaseModel):
 
 
 class Categories(_Columns):
-    """Table and column names for categories."""
+    """The names for the table with post categories, and for the columns."""
 
     table: str = "hof_categories"
     id: str = "id"
@@ -252,7 +256,7 @@ class Categories(_Columns):
 
 
 class Attachments(_Columns):
-    """Table and column names for attachments. A row has the content, or the address in `url`."""
+    """The names for the table with attachments, and for the columns. A row has the content, or the address in `url`."""
 
     table: str = "hof_attachments"
     post_id: str = "post_id"
@@ -266,7 +270,7 @@ class Attachments(_Columns):
 
 
 class PostsMapping(_Columns):
-    """Table and column names for posts, by default those in source 000."""
+    """The names for a table with posts, and for the columns; by default the names in source 000 (docs/sources.md)."""
 
     table: str = "hof_posts"
     id: str = "id"
@@ -296,7 +300,7 @@ class PostsMapping(_Columns):
         return value
 
     def is_table(self, name: str) -> bool:
-        """Whether an event's table name is this table, with or without the schema."""
+        """Whether a table name from an event, with or without schema, is this table's."""
         return name == self.table or name == self.table.rpartition(".")[2]
 
 

@@ -47,7 +47,7 @@ MORE_SCANNED = N_("Only its first {count} scanned pages were recognised.")
 
 @dataclass(frozen=True)
 class OpenedAttachment:
-    """Gives access to an attachment whose text has been read and recognised already."""
+    """An attachment whose text was already read, for `describe_attachment`, which expects a reader."""
 
     reader: AttachmentReader
     extracted: ExtractedDocument
@@ -180,7 +180,9 @@ class PostReader:
         return OpenedAttachment(reader, replace(extracted, pages=pages)), note
 
     def _recognised(self, job: DocumentJob, content: bytes, digest: str, pages: Sequence[Page]) -> Sequence[Page]:
-        """Recognise a batch of pages, and store text and cost before the next batch."""
+        """Recognise an attachment's pages in batches, and return the pages. Text and cost are stored before the next
+        batch.
+        """
         self._control.stop_if_asked()
         document, language = job.document, job.collection.language
         named = [digest, "recognised", *(str(page.number) for page in pages)]

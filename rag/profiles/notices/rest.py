@@ -51,7 +51,7 @@ class RestRows:
 
     @contextmanager
     def reading(self) -> Iterator[RestReader]:
-        """Open a client inside the `with` block."""
+        """Yield a reader with an open client, which is closed after the `with` block."""
         timeout = httpx.Timeout(TIMEOUT_SECONDS, connect=5.0)
         with bound(httpx.Client(timeout=timeout, follow_redirects=False)) as transport:
             options = ClientOptions(auto_refresh_token=False, persist_session=False, httpx_client=transport)

@@ -157,7 +157,10 @@ class DatabaseRows:
 
     @contextmanager
     def reading(self) -> Iterator[DatabaseReader]:
-        """Open a connection inside the `with` block. Database errors are converted to errors from `rag.errors`."""
+        """Yield a reader with an open connection, which is closed after the `with` block.
+
+        Database errors are converted to errors from `rag.errors`.
+        """
         table = "of posts"
         try:
             with psycopg.connect(self._conninfo, connect_timeout=10, prepare_threshold=None) as connection:
@@ -315,7 +318,7 @@ class PostEvents:
         queue: JobQueue,
         control: JobControl,
     ) -> SyncReport:
-        """Process all waiting events. Events that fail temporarily stay waiting."""
+        """Process all waiting events, and return the report. Events that fail temporarily stay waiting."""
         mapping = mapping_from(settings)
         writer = SyncWriter(self._database, files, collection, self.kind, queue=queue)
         table = cast(PostsTable, source)

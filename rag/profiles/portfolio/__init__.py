@@ -1,7 +1,7 @@
-"""Profile for a person's portfolio, answered in the first person. Source 001.
+"""Profile for a person's portfolio, answered in the first person. Source 001 in docs/sources.md.
 
-`document_types.py` distinguishes résumés, LinkedIn profiles, journeys and repositories; `chunkers.py` splits each by
-its structure.
+`document_types.py` distinguishes résumés, LinkedIn profiles, journeys (which look back on a year) and repositories;
+`chunkers.py` splits each by structure.
 """
 
 from __future__ import annotations

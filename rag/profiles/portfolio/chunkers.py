@@ -1,7 +1,7 @@
 """Split a portfolio's documents: a résumé by job, a LinkedIn profile by groups of jobs, a journey by length.
 
-Résumé and profile have no overlap (source 001, 2.1). A journey's pieces have about 450 tokens and begin with the end of
-the previous piece.
+Résumé and profile have no overlap (source 001 in docs/sources.md, section 2.1). A journey's pieces have about 450
+tokens and begin with the end of the previous piece.
 """
 
 from __future__ import annotations

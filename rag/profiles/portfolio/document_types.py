@@ -1,4 +1,4 @@
-"""Recognise the kind of a document by file name and text. Source 001, phase 1."""
+"""Recognise the kind of a document by file name and text. Source 001 in docs/sources.md, phase 1."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Build and score postings: for each term, which chunks contain it, how often, and how long the chunks are.
 
-Pure functions on bytes and numbers. BM25 with k1 1.5, b 0.75 and Lucene's idf (source 003; equal to the method "lucene"
-in bm25s up to the constant factor k1 + 1).
+Pure functions on bytes and numbers. BM25 with k1 1.5, b 0.75 and Lucene's idf (source 003 in docs/sources.md; equal to
+the method "lucene" in bm25s up to the constant factor k1 + 1).
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def postings_in(blocks: Iterable[bytes]) -> Postings:
 
 @dataclass(frozen=True)
 class Ranges:
-    """Disjoint ranges , each from `starts` (inclusive) to `ends` (exclusive)."""
+    """Disjoint integer ranges, each from `starts` (inclusive) to `ends` (exclusive)."""
 
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]

@@ -1,6 +1,7 @@
 """Find synonyms, also across languages: people ask about vacation, documents say annual leave.
 
-`synonyms.txt` has the usual subjects of personnel documents, for all collections.
+`synonyms.txt` has the usual subjects in personnel documents, for all collections. An idea is a group of synonyms, in
+all languages, and has a number.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Keys = tuple[tuple[str, ...], ...]
 
 
 class Expressions(NamedTuple):
-    """The expressions for an idea in a language, in questions and in documents."""
+    """The expressions for an idea (a synonym group) in a language: in questions, and in documents."""
 
     #: Expressions which mean the idea in a question.
     in_questions: tuple[str, ...] = ()
@@ -50,7 +51,7 @@ NOTHING = Expressions()
 
 @dataclass(frozen=True)
 class Mention:
-    """An expression found in a text: the position, and the idea."""
+    """An expression found in a text: the position, and the idea's number (an idea is a synonym group)."""
 
     start: int
     end: int
@@ -92,7 +93,9 @@ def _end_of_word(text: str, mention: Mention, analyser: str) -> int:
 
 
 def reword(text: str, language: str) -> str:
-    """Replace known expressions in a question by their most common synonyms; "" if the question has no expression."""
+    """Return the question with known expressions replaced by their most common synonyms; "" without a known
+    expression.
+    """
     text, code = _normal(text), analyser_code(language).removesuffix("+kiwi")
     parts, at = list[str](), 0
     for mention in _mentions(text, code):
@@ -114,12 +117,14 @@ def named_in(text: str, language: str) -> tuple[str, ...]:
 
 
 def ideas_in(text: str, language: str) -> frozenset[int]:
-    """Return the numbers of the ideas in a text. An idea has the same number in all languages."""
+    """Return the numbers of the ideas (synonym groups) in a text. An idea has the same number in all languages."""
     return frozenset(mention.idea for mention in _mentions(_normal(text), analyser_code(language)))
 
 
 def without_other_ideas(text: str, language: str, ideas: frozenset[int]) -> str:
-    """Remove multi-word expressions for other ideas: "public holiday" from a text about "holiday"."""
+    """Return the text without multi-word expressions for ideas missing in `ideas`: "public holiday" if "holiday" is
+    meant.
+    """
     text = _normal(text)
     parts, at = list[str](), 0
     for mention in _mentions(text, analyser_code(language)):
@@ -148,7 +153,7 @@ def _is_within(expression: str, text: str, mentions: Sequence[Mention]) -> bool:
 
 
 def in_words_of(text: str, language: str, other: str) -> str:
-    """Replace known expressions in a question by another language's: "Wie lange ist der 출산휴가?".
+    """Return the question with known expressions replaced by another language's: "Wie lange ist der 출산휴가?".
 
     Returns "" if no expression in the question is known in the other language.
     """
@@ -180,7 +185,7 @@ def _normal(text: str) -> str:
 
 @lru_cache(maxsize=2_000)
 def _mentions(text: str, language: str) -> tuple[Mention, ...]:
-    """Find the ideas in a text, in order. Among overlapping expressions, the longest is taken."""
+    """Return the known expressions in a text, in order. Among overlapping expressions, the longest is taken."""
     language = language.removesuffix("+kiwi")
     if language not in _languages():
         return ()
@@ -237,7 +242,7 @@ def _key(word: str, language: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def ideas() -> tuple[Idea, ...]:
-    """Read `synonyms.txt`: for each idea, its expressions by language."""
+    """Return the ideas (synonym groups) in `synonyms.txt`: for each, the expressions by language."""
     read, current = list[Idea](), dict[str, Expressions]()
     for line in [*FILE.read_text("utf-8").splitlines(), ""]:
         if match := _LINE.fullmatch(line):
@@ -251,7 +256,7 @@ def ideas() -> tuple[Idea, ...]:
 
 @lru_cache(maxsize=1)
 def _first_translated_only() -> int:
-    """Return the first idea's number from which expressions are used for translation only."""
+    """Return the number from which ideas in `synonyms.txt` are used for translation only."""
     before, _, _ = FILE.read_text("utf-8").partition(TRANSLATED_ONLY)
     return before.count("\nen: ")
 
@@ -267,7 +272,7 @@ def _languages() -> frozenset[str]:
 
 @lru_cache(maxsize=32)
 def _by_first_word(language: str) -> dict[tuple[str, ...], list[tuple[Keys, int, int]]]:
-    """Map first words to (whole expression, idea's number, expression's number)."""
+    """Return the known expressions by first word: (all words, the idea's number, the expression's number)."""
     expressions: dict[tuple[str, ...], list[tuple[Keys, int, int]]] = {}
     for number, idea in enumerate(ideas()):
         for place, expression in enumerate(idea.get(language, NOTHING).in_questions):
@@ -278,7 +283,7 @@ def _by_first_word(language: str) -> dict[tuple[str, ...], list[tuple[Keys, int,
 
 @lru_cache(maxsize=4_000)
 def _terms(idea: int, analyser: str) -> tuple[tuple[str, ...], ...]:
-    """Return each expression's index terms for an idea, in the documents' language.
+    """Return each expression's index terms for an idea (synonym group), in the documents' language.
 
     An expression with a stopword is skipped, because the remaining words would have a different meaning.
     """

@@ -101,7 +101,7 @@ class PageArguments(_Arguments):
 
 
 class Passage(BaseModel):
-    """A chunk which was found or cited."""
+    """A chunk found by a search or cited by an answer."""
 
     number: int = Field(description="Its number in the answer, or its place among what was found, from 1.")
     title: str
@@ -122,7 +122,7 @@ class Found(BaseModel):
 
 
 class AskResult(BaseModel):
-    """An answer from the documents."""
+    """An answer with outcome and sources; without an answer, the nearest chunks."""
 
     collection: str
     answer: str = Field(description="In Markdown; [1] names the source of that number.")
@@ -137,7 +137,7 @@ class AskResult(BaseModel):
 
 
 class ListedDocument(BaseModel):
-    """A document."""
+    """A searchable document, with a link for the browser."""
 
     document_id: UUID
     title: str
@@ -156,7 +156,7 @@ class DocumentList(BaseModel):
 
 
 class PageText(BaseModel):
-    """A page from a document."""
+    """A document's page with the text."""
 
     title: str
     document_id: UUID
@@ -168,7 +168,7 @@ class PageText(BaseModel):
 
 @dataclass(frozen=True)
 class Caller:
-    """The caller, and the base address for links."""
+    """Who calls a tool, and the base address for links in the result."""
 
     parts: Services
     identity: Identity
@@ -459,7 +459,7 @@ def _wait_for(live: LiveAnswer) -> None:
 
 @contextmanager
 def _as_protocol_errors() -> Iterator[None]:
-    """Convert each `RagError` from the `with` block to a protocol error with the same message."""
+    """Inside the `with` block, convert each `RagError` to a protocol error with the same message."""
     try:
         yield
     except RagError as exc:

@@ -66,14 +66,14 @@ class _OpenAIModel(BaseModel):
 
 
 class ContentPart(_OpenAIModel):
-    """Part of a message; only text is read."""
+    """A part of a message's content; only text parts are read."""
 
     type: str
     text: str = ""
 
 
 class CompletionMessage(_OpenAIModel):
-    """A message in a conversation."""
+    """A message in the conversation sent with a request."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | list[ContentPart] | None = None
@@ -86,13 +86,13 @@ class CompletionMessage(_OpenAIModel):
 
 
 class StreamOptions(_OpenAIModel):
-    """Stream options."""
+    """Options for a streamed answer, for example whether a last event reports the usage."""
 
     include_usage: bool | None = None
 
 
 class ResponseFormat(_OpenAIModel):
-    """The requested format; only text is supported."""
+    """The requested response format; only text is supported."""
 
     type: Literal["text"] = "text"
 
@@ -121,7 +121,7 @@ class CompletionBody(_OpenAIModel):
 
 
 class UrlCitation(BaseModel):
-    """A cited page's address and title, and the citation's place in the text."""
+    """A citation in an answer: the cited page's address and title, and the citation's position in the text."""
 
     start_index: int = Field(description="The first character of the citation in the text.")
     end_index: int = Field(description="The first character after it.")
@@ -130,14 +130,14 @@ class UrlCitation(BaseModel):
 
 
 class Annotation(BaseModel):
-    """A cited source."""
+    """A citation in an answer, in OpenAI's format for annotations."""
 
     type: Literal["url_citation"] = "url_citation"
     url_citation: UrlCitation
 
 
 class AnswerMessage(BaseModel):
-    """The answer."""
+    """The assistant's message: the answer's text, with citations in `annotations`."""
 
     role: Literal["assistant"] = "assistant"
     content: str
@@ -146,7 +146,7 @@ class AnswerMessage(BaseModel):
 
 
 class Choice(BaseModel):
-    """The only choice."""
+    """The answer in OpenAI's `choices`, a list which always has a single entry."""
 
     index: int = 0
     message: AnswerMessage
@@ -180,7 +180,7 @@ class ChatCompletion(BaseModel):
 
 
 class Model(BaseModel):
-    """A collection, in the format for models."""
+    """A collection, described like a model in OpenAI's API."""
 
     id: str = Field(description="The collection's name.")
     object: Literal["model"] = "model"
@@ -189,7 +189,7 @@ class Model(BaseModel):
 
 
 class Models(BaseModel):
-    """The collections which the caller may ask."""
+    """The collections which the caller may ask, described like models."""
 
     object: Literal["list"] = "list"
     data: list[Model]
@@ -226,7 +226,7 @@ class EmbeddingUsage(BaseModel):
 
 
 class EmbeddingList(BaseModel):
-    """Vectors in the order of the texts."""
+    """The embeddings, in the order of the texts."""
 
     object: Literal["list"] = "list"
     data: list[EmbeddedText]
@@ -247,7 +247,7 @@ def list_models(caller: Caller) -> Models:
 
 @router.get("/models/{model:path}", summary="One collection, as a model", dependencies=[needs(ANYBODY)])
 def retrieve_model(model: str, caller: Caller) -> Model:
-    """Return a collection, in the format for models."""
+    """Return a collection, described like a model in OpenAI's API."""
     return _model(_collection(services(), caller, model))
 
 

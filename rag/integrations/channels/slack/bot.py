@@ -131,7 +131,7 @@ class SlackBot:
         *,
         is_direct: bool,
     ) -> tuple[LiveAnswer, str]:
-        """Start an answer and post a placeholder message; return the answer and the message's id."""
+        """Start an answer and post a placeholder message; return the answer and the placeholder's message id."""
         parts = self._parts
         parts.limits.count_request(person)
         place = {"program": PROGRAM, "channel": channel, "thread": thread, "account_id": person.account_id}
@@ -231,7 +231,7 @@ def _source_line(citation: Citation, base: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Escape links and mentions: text from documents must not notify people or link elsewhere."""
+    """Return text with links and mentions escaped: text from documents must not notify people or link elsewhere."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("|", "¦")
 
 

@@ -140,7 +140,10 @@ class TeamsConversations:
     # The person and the bot
 
     async def _verify(self, token: str, activity: Activity) -> IncomingMessage:
-        """Verify a message's token and sender, and find the bot. Raises `KeyRejected`, `NotAllowed`."""
+        """Verify a message's token and sender, find the bot, and return the checked message.
+
+        Raises `KeyRejected`, `NotAllowed`.
+        """
         where = activity.conversation
         ids = [
             str(party.id or "") if party is not None else ""
@@ -293,7 +296,9 @@ class TeamsConversations:
         return str(response.id)
 
     def _token(self, bot: TeamsBot) -> str:
-        """Request an access token for the bot. Raises `NotAllowed` if Microsoft rejects the client secret."""
+        """Request and return an access token for the bot. Raises `NotAllowed` if Microsoft rejects the client
+        secret.
+        """
         with self._lock:
             application = self._applications.get(bot.secret)
             if application is None:
@@ -363,7 +368,9 @@ async def _wait(live: LiveAnswer) -> None:
 
 
 def _thread(message: IncomingMessage, person: Identity) -> dict[str, Any]:
-    """Return the columns which identify a thread: program, channel, hash and account. A reply has the thread's hash."""
+    """Return the columns which identify a thread in the database: program, channel, hash and account. A reply has the
+    thread's hash.
+    """
     channel, _separator, _root = message.place.partition(";")
     thread = hashlib.sha256(message.place.encode()).hexdigest()
     return {"program": PROGRAM, "channel": channel[:200], "thread": thread, "account_id": person.account_id}
@@ -420,6 +427,8 @@ def _source_line(citation: Citation, base: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Escape tags, mentions and links: text from documents must not notify people or link elsewhere."""
+    """Return text with tags, mentions and links escaped: text from documents must not notify people or link
+    elsewhere.
+    """
     escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return escaped.replace("](", "] (")

@@ -41,23 +41,23 @@ class WebhookList(ApiModel):
 
 
 class NewWebhook(ApiBody, WebhookValues):
-    """An address to add."""
+    """A webhook to add: an address, a name, and the kinds of events to send."""
 
 
 class MadeWebhook(WebhookShape):
-    """A new webhook."""
+    """The webhook which was added, with the secret for checking signatures."""
 
     secret: str = Field(description="Checks signatures (Standard Webhooks). It is not shown again.")
 
 
 class WebhookChanges(ApiBody):
-    """Whether the address receives events."""
+    """Changes to a webhook: whether events are sent to the address."""
 
     is_active: bool
 
 
 class DeliveryShape(ApiModel):
-    """The delivery of an event to an address."""
+    """The delivery of an event to an address: attempts, status, and the last response."""
 
     id: UUID
     webhook_id: UUID

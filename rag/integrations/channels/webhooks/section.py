@@ -29,12 +29,12 @@ NEW = fields_of(WebhookValues, "name", "address")
 
 
 def _attempt(action: Callable[..., object], *arguments: object, **changes: object) -> None:
-    """Run a change, and show the error if it is refused."""
+    """Run a change, and show an error message if the change is refused."""
     actions.attempt(ERROR, action, *arguments, **changes)
 
 
 def draw_webhooks(webhooks: Webhooks, identity: Identity) -> None:
-    """Draw the section with the dialogs."""
+    """Draw the section for webhooks on the page Other programs, with dialogs."""
     zone = time_zone(st.context.timezone)
     with draw_head(_("Webhooks")):
         is_clicked = st.button(_("Add a webhook"), key="programs_webhook_add", icon=":material/webhook:")

@@ -342,5 +342,5 @@ def webhooks_of(parts: Services) -> Webhooks:
 
 
 def deliver(database: Database, settings: Settings, tenant_id: str, delivery_id: str) -> float | None:
-    """Attempt a delivery; the queue's job."""
+    """Attempt a webhook delivery, for the job queue. Return the seconds until the next attempt; `None` if finished."""
     return Webhooks(database, settings).deliver(tenant_id, UUID(delivery_id))

@@ -1,4 +1,6 @@
-"""A widget for asking on other sites' pages: `widgets` stores them, `routes` serves them, `section` is the set-up."""
+"""A widget with which visitors ask a collection on other websites: `widgets` stores widgets, `routes` serves them,
+`section` is the set-up.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ def draw(parts: Services, identity: Identity, collections: Sequence[Collection])
 
 
 def draw_outside(parts: Services, identity: Identity, collection: Collection) -> None:
-    """Draw which sites and public pages let visitors ask a collection."""
+    """Draw a list: the websites and public pages on which visitors can ask a collection."""
     from rag.integrations.channels.widget import section
     from rag.integrations.channels.widget.widgets import widgets_of
 

@@ -53,7 +53,7 @@ router = APIRouter(route_class=ApiRoute, tags=["Widgets"])
 
 
 class WidgetShape(ApiModel):
-    """A widget: a collection which other sites' visitors can ask."""
+    """A widget, with which visitors on other websites ask a collection."""
 
     id: UUID
     name: str
@@ -81,7 +81,7 @@ class WidgetList(ApiModel):
 
 
 class NewWidget(ApiBody, WidgetValues):
-    """A new widget, which is off until someone turns the widget on."""
+    """A widget to create, off until someone turns the widget on."""
 
     collection: str = Field(max_length=200, description="Id or name; it has to be open to everybody in the company.")
 
@@ -148,7 +148,7 @@ def _shape(request: Request, widget: Widget) -> WidgetShape:
 
 
 class QuestionBody(BaseModel):
-    """A visitor's question."""
+    """A question from a visitor to a website with a widget."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -157,7 +157,7 @@ class QuestionBody(BaseModel):
 
 
 class RatingBody(BaseModel):
-    """A visitor's rating."""
+    """A visitor's rating for an answer."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -293,7 +293,7 @@ async def _caller(request: Request) -> tuple[Widget, dict[str, str]]:
 
 
 async def _body(request: Request, shape: type[Shape]) -> Shape:
-    """Read a small JSON body. Raises `BodyTooLarge`, `RequestInvalid`."""
+    """Return a small JSON body, validated against a model. Raises `BodyTooLarge`, `RequestInvalid`."""
     content = b""
     async for part in request.stream():
         content += part
@@ -306,7 +306,7 @@ async def _body(request: Request, shape: type[Shape]) -> Shape:
 
 
 async def _events(live: LiveAnswer) -> AsyncIterator[str]:
-    """Yield the answer in harmless HTML, then sources and outcome."""
+    """Yield a streamed answer's events: the growing answer in harmless HTML, then sources and outcome."""
     changes, answer = Changes(live), GrowingAnswer()
     restarts = blocks = characters = 0
     yield _event("begun", conversation=str(live.conversation_id), message=str(live.message_id))

@@ -142,7 +142,9 @@ def _ask_to_remove(widgets: Widgets, identity: Identity, widget: Widget) -> None
 
 
 def draw_outside(widgets: Sequence[Widget]) -> None:
-    """Draw which sites and public pages let visitors ask a collection, with a link to the settings."""
+    """Draw a list: the websites and public pages on which visitors can ask a collection, with a link to the
+    settings.
+    """
     on = [widget for widget in widgets if widget.is_active]
     sites = sorted({site for widget in on for site in widget.sites})
     pages = sum(widget.has_page for widget in on)

@@ -1,7 +1,8 @@
-"""Widgets, with which other sites' visitors ask a collection: a public key, and limits for sites, questions and cost.
+"""Widgets, with which visitors on other websites ask a collection.
 
-Everybody can read the key in the site's page. It opens a single collection, which must be open to the whole company. A
-widget is off until an administrator turns it on.
+A widget has a public key, and limits for sites, questions and cost. Everybody can read the key in the site's page. The
+key opens a single collection, which must be open to the whole company. A widget is off until an administrator turns it
+on.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ DAY_OVER = "This assistant has answered as many questions as it may today. It is
 
 @dataclass(frozen=True, kw_only=True)
 class Widget:
-    """A collection which other sites' visitors can ask."""
+    """A widget, with which visitors on other websites ask a collection: key, sites, texts and limits."""
 
     id: UUID
     tenant_id: str
@@ -84,7 +85,7 @@ class Widget:
 
 
 def _sites(sites: builtins.list[str]) -> builtins.list[str]:
-    """Write sites in the form browsers send, `https://intranet.example.com`. Raises `InvalidInput` for other text."""
+    """Return sites in the form browsers send, `https://intranet.example.com`. Raises `InvalidInput` for other text."""
     origins = list(dict.fromkeys(site.rstrip("/").lower() for site in " ".join(sites).split()))
     if len(origins) > MOST_SITES:
         raise InvalidInput(f"A widget has at most {MOST_SITES} sites.")
@@ -105,7 +106,7 @@ Sites = Annotated[
 
 
 class WidgetValues(BaseModel):
-    """The values for a new widget, without the collection."""
+    """A new widget's name and sites."""
 
     name: Name
     sites: Sites = []

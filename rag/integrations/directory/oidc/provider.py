@@ -173,8 +173,8 @@ class OpenIdProvider:
         return dict(decoded.claims)
 
     def _with_details(self, claims: dict[str, Any], token: Mapping[str, Any]) -> dict[str, Any]:
-        """Add claims from the userinfo endpoint if the token lacks them, for example e-mail address and groups from
-        Okta.
+        """Return the claims, with missing claims, for example e-mail address and groups from Okta, added from the
+        userinfo endpoint.
         """
         has_groups = not self._mappings.roles or self._mappings.groups(claims) is not None
         if ("email" in claims and has_groups) or "userinfo_endpoint" not in self._discovery():
@@ -186,9 +186,8 @@ class OpenIdProvider:
         return {**userinfo, **claims}
 
     def _decode(self, token: str) -> jwt.Token:
-        """Verify and decode a token.
-
-        For an unknown key, the provider's keys are fetched again, at most once a minute.
+        """Verify and decode a token; return the result. For an unknown key, the provider's keys are fetched again, at
+        most once a minute.
         """
         try:
             return jwt.decode(token, self._keys(FRESH_SECONDS), algorithms=ALGORITHMS)
@@ -250,11 +249,11 @@ class OpenIdProvider:
 
 
 def _proved_at(claims: Mapping[str, Any], attempt: SignInAttempt) -> float | None:
-    """Return when the person proved who they are at the provider, in seconds since 1970.
+    """Return when the person last proved their identity at the provider, in seconds since 1970.
 
-    Returns `None` for just now, if we asked the provider to check again. Otherwise this is `auth_time` from the claims,
-    or 0 if missing: many providers let people in who signed in days ago. Raises `AccessError` if we asked and
-    `auth_time` is older than our request.
+    Returns `None`, which means just now, if we asked the provider to check again. Otherwise this is `auth_time` from
+    the claims, or 0 if missing: many providers let people in who signed in days ago. Raises `AccessError` if we asked
+    and `auth_time` is older than our request.
     """
     auth_time = claims.get("auth_time")
     if not isinstance(auth_time, int | float) or isinstance(auth_time, bool):

@@ -64,7 +64,7 @@ class DirectoryQuery:
 
 @dataclass(frozen=True, kw_only=True)
 class DirectoryPerson:
-    """An account, in the directory's terms."""
+    """A person in the company's directory: the account's fields with SCIM's names."""
 
     email: str
     name: str
@@ -80,7 +80,7 @@ class DirectoryPerson:
 
 @dataclass(frozen=True, kw_only=True)
 class DirectoryGroup:
-    """A group, in the directory's terms."""
+    """A group in the company's directory, with members."""
 
     name: str
     external_id: str | None
@@ -279,7 +279,7 @@ class Provisioning:
         return [row[0] for row in rows]
 
     def _tell(self, session_ids: list[str], *, is_over: bool) -> None:
-        """Make the sessions reload their identity or, if `is_over`, end. Called after the commit."""
+        """Notify the sessions after the commit: they reload their identity or, if `is_over`, end."""
         (self._sessions.forget if is_over else self._sessions.refresh)(session_ids)
 
 

@@ -87,7 +87,7 @@ class User(Resource[Any]):
 
 
 class Member(GroupMember):
-    """A member of a group, by id; the name is read only."""
+    """A group's member: the id, and a name which requests cannot change."""
 
     display: Annotated[str | None, Mutability.read_only] = None
 
@@ -419,7 +419,7 @@ def _number(parameters: Any, name: str, otherwise: int) -> int:
 
 
 def _read_attributes(parameters: Any, model: Any) -> ResponseParameters[Any]:
-    """Read the attribute names to return or leave out, from a query or a search body."""
+    """Return the attribute names to include or leave out, from a query or a search body."""
     named = {name: parameters.get(name) for name in ("attributes", "excludedAttributes") if parameters.get(name)}
     return ResponseParameters[model].model_validate(named)
 

@@ -59,7 +59,7 @@ class StoredBackup:
 
 @dataclass(frozen=True, kw_only=True)
 class BackupRun:
-    """The result of a backup or a trial; `error` is "" on success."""
+    """The result of a backup, or a trial restore; `error` is "" on success."""
 
     at: datetime
     name: str = ""
@@ -70,7 +70,7 @@ class BackupRun:
 
 
 class Place(Protocol):
-    """A place to store backups: a folder or a bucket."""
+    """A storage for backups: a folder or a bucket."""
 
     def list(self) -> list[tuple[str, int]]:
         """Return the stored files' names with their sizes in bytes."""
@@ -213,7 +213,7 @@ class ScheduledBackups:
         return sorted(backups, reverse=True)
 
     def last(self) -> tuple[BackupRun | None, BackupRun | None]:
-        """Return the results from the last backup and the last trial restore; `None` if there was no run."""
+        """Return the last backup's and the last trial restore's result; `None` if there was no run."""
         runs = self._read()
         return runs.get("backup"), runs.get("trial")
 
@@ -247,8 +247,9 @@ class ScheduledBackups:
         return self._now("backup", self._back_up)
 
     def try_newest(self) -> BackupRun:
-        """Restore the newest backup to a temporary folder, to prove the restore works. Raises `SettingsError` on
-        failure.
+        """Restore the newest backup to a temporary folder, for a trial, and return the result.
+
+        Raises `SettingsError` on failure.
         """
         return self._now("trial", self._try)
 

@@ -109,7 +109,7 @@ class Standbys:
             return usable[self._next % len(usable)]
 
     def look(self) -> None:
-        """Measure each standby's lag; stop using standbys which are too far behind or do not respond."""
+        """Measure each standby's lag. Standbys which are too far behind or do not respond are not used."""
         try:
             primary_position = log_position(self._primary).position
         except DatabaseUnavailable:
@@ -146,13 +146,13 @@ class Standbys:
 
 
 def open_standbys(settings: Settings, primary: Database) -> Standbys | None:
-    """Connect to the standbys in `DATABASE_READ_URLS`; `None` without any."""
+    """Return the standbys in `DATABASE_READ_URLS`, connected; `None` without any."""
     addresses = read_addresses(settings.variable("DATABASE_READ_URLS"))
     return connect(primary, addresses) if addresses else None
 
 
 def connect(primary: Database, addresses: Sequence[str]) -> Standbys:
-    """Connect to standbys at these addresses."""
+    """Return standbys connected at these addresses."""
     standbys = Standbys(primary, [Database(address, primary.key) for address in addresses])
     standbys.open()
     return standbys

@@ -18,7 +18,9 @@ from rag.ui.text import plain
 
 
 def sign_in(identity: Identity, collection: Collection) -> SignIn | None:
-    """Return the sign-in to draw, with the account from the cookie; `None` if no client ID is configured."""
+    """Return the sign-in to draw in the form, with the account stored in the cookie; `None` if no client ID is
+    configured.
+    """
     google = GoogleSignIn(services().database, services().settings)
     if not google.is_offered:
         return None

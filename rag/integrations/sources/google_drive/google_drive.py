@@ -215,7 +215,10 @@ class GoogleDriveSource(SharedFolderSource):
     def _apply_changes(
         self, entries: dict[str, dict[str, Any]], token: str, drive: Mapping[str, str]
     ) -> dict[str, dict[str, Any]]:
-        """Apply the changes since `token`. Raises `_ListAgain` if folders changed, or the token is too old."""
+        """Return the entries, with the changes since `token` applied.
+
+        Raises `_ListAgain` if folders changed, or the token is too old.
+        """
         query = {
             **ALL_DRIVES,
             **drive,
@@ -377,7 +380,7 @@ class _HttpxRequest(transport.Request):
 
 
 def _shorten(entry: Mapping[str, Any], above: str) -> dict[str, Any]:
-    """Reduce an entry to the needed fields, because entries are stored until the next sync."""
+    """Return an entry with the needed fields alone, because entries are stored until the next sync."""
     fields = {"id": str(entry["id"]), "name": str(entry.get("name") or ""), "parent": above}
     if entry.get("mimeType") == FOLDER:
         return fields

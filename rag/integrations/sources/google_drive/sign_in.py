@@ -125,19 +125,21 @@ class GoogleSignIn:
     # Cookies
 
     def seal(self, value: DriveAttempt | DriveAccount, identity: Identity) -> str:
-        """Encrypt a value for a cookie which only this person can use."""
+        """Return a value encrypted for a cookie which only this person can use."""
         content = {"of": str(identity.account_id), type(value).__name__: asdict(value)}
         return self._locker.encrypt(json.dumps(content).encode()).decode()
 
     def attempt(self, sealed: str, identity: Identity) -> DriveAttempt:
-        """Decrypt an attempt from `seal`. Raises `AccessError` if too old or for a different person."""
+        """Return an attempt decrypted from `seal`. Raises `AccessError` if too old or for a different person."""
         fields = self._open(sealed, identity, DriveAttempt.__name__, ATTEMPT_SECONDS)
         if fields is None:
             raise AccessError(STALE)
         return DriveAttempt(**fields)
 
     def account(self, sealed: str, identity: Identity) -> DriveAccount | None:
-        """Decrypt an account from `seal`; `None` if missing, over an hour old, or sealed for a different person."""
+        """Return an account decrypted from `seal`; `None` if missing, over an hour old, or sealed for a different
+        person.
+        """
         fields = self._open(sealed, identity, DriveAccount.__name__, ACCOUNT_SECONDS)
         return DriveAccount(**fields) if fields is not None else None
 

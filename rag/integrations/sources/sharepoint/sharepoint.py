@@ -196,7 +196,7 @@ class SharePointSource(SharedFolderSource):
         return self._apply_changes({}, f"/drives/{self._drive}/root/delta?$select={SELECT}")
 
     def _apply_changes(self, entries: dict[str, dict[str, Any]], link: str) -> dict[str, dict[str, Any]]:
-        """Apply a delta query's pages to the entries, and store the link for the next query."""
+        """Return the entries, with a delta query's pages applied. Stores the link for the next query."""
         pages = 0
         while link:
             if (pages := pages + 1) > MOST_PAGES:
@@ -288,7 +288,7 @@ def _login_errors() -> Iterator[None]:
 
 
 def _shorten(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Reduce an entry to the needed fields, because entries are stored until the next sync."""
+    """Return an entry with the needed fields alone, because entries are stored until the next sync."""
     is_file = "file" in entry and "package" not in entry
     fields = {
         "id": entry["id"],

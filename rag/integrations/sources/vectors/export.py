@@ -207,7 +207,7 @@ def documents_from(records: Iterable[Record], *, name: str) -> list[ExportedDocu
 
 
 def joined(before: ExportedDocument, after: ExportedDocument) -> ExportedDocument:
-    """Merge two exports' records for a document; if both have an id, the record in `after` wins."""
+    """Return a document with two exports' records merged; if both have an id, the record in `after` wins."""
     records = {record.id: record for record in (*before.records, *after.records)}
     return _document(after.records[0].namespace, after.source, list(records.values()))
 

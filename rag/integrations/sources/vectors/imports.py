@@ -100,7 +100,7 @@ class VectorImport:
         )
 
     def store(self, passages: ExportedDocument) -> SyncReport:
-        """Store a new document or a new version for processing; return what was done."""
+        """Store a new document or a new version for processing; return a report on what was added or changed."""
         known_item = self._keeper.known_items(passages.key).get(passages.key)
         return self._keeper.follow(_item(passages), known_item, SyncReport())
 

@@ -153,7 +153,7 @@ class WebdavSource:
                     raise InvalidInput(f"This folder holds more than {MOST_NAMES:,} files. Choose one in it.")
 
     def _list_entries(self, folder: str) -> list[Entry]:
-        """Request a folder's entries. Raises `ProviderAnswerInvalid` if the server does not speak WebDAV."""
+        """Request and return a folder's entries. Raises `ProviderAnswerInvalid` if the server does not speak WebDAV."""
         address = join_url(self._folder.address, folder)
         request = self._client.build_request("PROPFIND", address, headers={"Depth": "1"})
         with own_errors(SERVICE):

@@ -106,9 +106,9 @@ class Website:
         return path.rpartition("/")[0] + "/" if is_file else path.rstrip("/") + "/"
 
     def holds(self, url: httpx.URL) -> bool:
-        """Whether an address belongs to the followed website.
+        """Whether an address belongs to the followed website: the host must be allowed.
 
-        The host must be allowed. On the first address's host, the path must also be below the followed path.
+        On the first address's host, the path must also be below the followed path.
         """
         if url.scheme not in ("http", "https") or url.userinfo or _host_name(url) not in self.hosts:
             return False
