@@ -162,7 +162,7 @@ def choose_document() -> UUID | None:
 
 
 def put_in_address(name: str, chosen: object) -> None:
-    """Put a choice into the address as an id or code, because names change and may be equal."""
+    """Store a filter's choice in the address by id or code, because names change and may be equal."""
     if chosen:
         st.query_params[name] = str(chosen)
     else:
@@ -170,7 +170,7 @@ def put_in_address(name: str, chosen: object) -> None:
 
 
 def choose(name: str, value: str | UUID) -> None:
-    """Apply the filter from a table's selected row; a collection is given by name, a document by id."""
+    """Filter by a row selected in a table; a collection is given by name, a document by id."""
     if name == "document":
         put_in_address("analytics_document", value)
     elif name == "collection":
@@ -219,7 +219,7 @@ def choose_filters(period: Period) -> Filters:
 
 
 def draw_report(period: Period, filters: Filters) -> None:
-    """Draw the report button, and let administrators choose who gets it by e-mail."""
+    """Draw the button which saves the report; administrators also choose who gets the report by e-mail."""
     scheduled = services().scheduled_work
     with st.popover(_("Report"), icon=":material/summarize:", key="analytics_report"):
         actions.draw_export(

@@ -26,7 +26,7 @@ zone = time_zone(st.context.timezone)
 
 
 def draw_entry(entry: AuditEntry) -> None:
-    """Draw a full entry: each field before and after."""
+    """Draw an audit entry in full: each changed field before and after."""
     with st.container(border=True, key=f"audit_entry_{entry.id}", gap="small"):
         who = plain(entry.actor or PRODUCT)
         st.markdown(f"**{plain(action_name(entry.action))}** {plain(things(entry))}")
@@ -61,7 +61,7 @@ def draw_entry(entry: AuditEntry) -> None:
 
 
 def things(entry: AuditEntry) -> str:
-    """Return the changed item's name; for several items: "Handbook and 2 more"."""
+    """Return the changed item's name for an audit entry; for several items: "Handbook and 2 more"."""
     if entry.things == 1:
         return entry.target
     first = entry.targets[0] if entry.targets else ""
@@ -108,7 +108,7 @@ HEADS = (_("When"), _("Who"), _("What"), _("Of"), _("Change"))
 
 
 def words(entry: AuditEntry) -> tuple[str, ...]:
-    """Return an entry as a row in the table and the CSV file."""
+    """Return an audit entry's texts for a row in the table and the CSV file."""
     when = date_time(entry.created_at, zone)
     return when, entry.actor or PRODUCT, action_name(entry.action), things(entry), change_words(entry, names)
 

@@ -44,7 +44,7 @@ GROUP_WORDS = {"": N_("Posts"), "categories": N_("Categories"), "attachments": N
 
 
 def open_post(document_id: str | None) -> None:
-    """Keep the opened post in the address: it survives a refresh and can be shared."""
+    """Store the opened post's id in the address, to survive a refresh and to share the link."""
     if document_id is not None:
         st.query_params["post"] = document_id
     elif "post" in st.query_params:
@@ -91,7 +91,7 @@ def ask_board(collection: Collection) -> None:
 
 
 def draw_sync(collection: Collection) -> None:
-    """Draw the last sync, and follow it while it runs."""
+    """Draw the board's last sync; while a sync runs, update the drawing."""
     runs = running.syncs.runs(identity, collection.id, limit=MOST_RUNS)
     at_work = sum(f.at_work for f in library.board_figures(identity, collection.id, only_ready=False))
     if state.get("board_was_active") and not at_work and not any(run.is_open for run in runs):
@@ -122,7 +122,7 @@ def is_sample(collection: Collection) -> bool:
 
 
 def draw_source(collection: Collection) -> None:
-    """Say which table the posts come from."""
+    """Draw a form with the names for the source table and columns from which the posts come."""
     sources = running.syncs.sources(collection)
     if is_sample(collection):
         st.caption(
@@ -167,7 +167,7 @@ def draw_opened(document: Document) -> None:
 
 
 def opened_post(board: Collection) -> Document | None:
-    """Return the post in the address, if it belongs to this board and this person may read it."""
+    """Return the post named in the address, if the post belongs to this board and this person may read it."""
     try:
         post = library.get(identity, UUID(st.query_params.get("post", "")))
     except (ValueError, RagError):

@@ -120,13 +120,13 @@ def ask_from_input() -> None:
 
 
 def ask_everywhere(text: str) -> None:
-    """Ask all documents a question the chosen documents did not answer."""
+    """Ask a question in all documents, after the chosen documents did not answer."""
     forget_narrowing()
     ask(text)
 
 
 def edit(question: str) -> None:
-    """Put a question into the field again, to be changed."""
+    """Put a question back into the input field, to be changed and asked again."""
     state.chat_question = question
 
 
@@ -142,7 +142,7 @@ def rate(message_id: UUID) -> None:
 
 
 def ask_person(message_id: UUID, is_answered: bool) -> None:
-    """Pass the question behind an answer on to the people in charge, with the complaint about the answer."""
+    """Pass the question behind an answer on to the managers, with the complaint about the answer."""
     comment, reason = (state.get(f"chat_{part}_{message_id}") or "" for part in ("comment", "reason"))
     if is_answered:
         running.feedback.rate(identity, message_id, 0, comment, reason)
@@ -176,7 +176,7 @@ def show_more_exchanges() -> None:
 
 
 def opened_conversation() -> Conversation | None:
-    """Return the conversation in the address, if it belongs to this person."""
+    """Return the conversation named in the address, if the conversation belongs to this person, else `None`."""
     conversation_id = requested_conversation_id()
     try:
         return running.conversations.get(identity, conversation_id) if conversation_id is not None else None
@@ -185,7 +185,7 @@ def opened_conversation() -> Conversation | None:
 
 
 def requested_conversation_id() -> UUID | None:
-    """Return the conversation id in the address, whoever owns it."""
+    """Return the conversation id in the address, whether or not the conversation belongs to this person."""
     if state.chat_moved is not None and st.query_params.get("c") == state.chat_moved[0]:
         # A question was sent right after a click on another conversation, before the browser had the new address.
         st.query_params.from_dict({"c": state.chat_moved[1]} if state.chat_moved[1] else {})
@@ -196,7 +196,9 @@ def requested_conversation_id() -> UUID | None:
 
 
 def shared_conversation() -> SharedConversation | None:
-    """Return the conversation in the address, if a colleague shared it with this person."""
+    """Return the conversation named in the address, if a colleague shared the conversation with this person, else
+    `None`.
+    """
     try:
         return running.conversations.shared(identity, UUID(st.query_params["c"]))
     except (KeyError, ValueError, NotFound):
@@ -209,7 +211,10 @@ def reader_languages() -> list[str]:
 
 
 def scope() -> ChatScope:
-    """Return the current scope. Callbacks need this, because they run before the page reads the scope."""
+    """Return the present scope: the chosen collection, documents and filters.
+
+    Callbacks call this, because they run before the page reads the scope.
+    """
     return ChatScope(running.documents, identity, running.documents.collections(identity), opened_conversation())
 
 

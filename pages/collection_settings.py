@@ -44,7 +44,7 @@ state.setdefault("collections_preset", None)
 
 
 def open_collection(collection_id: UUID | None) -> None:
-    """Keep the opened collection in the address: it survives a refresh and can be shared."""
+    """Store the opened collection's id in the address, to survive a refresh and to share the link."""
     state.collections_field = state.collections_preset = None
     if collection_id is not None:
         st.query_params["collection"] = str(collection_id)
@@ -181,7 +181,7 @@ def ask_to_rename(collection: Collection) -> None:
 
 
 def ask_to_delete(collection: Collection, contents: CollectionContents) -> None:
-    """Ask before a collection moves to the bin with its contents."""
+    """Ask for confirmation before a collection and its contents are moved to the bin."""
     items = [
         _(
             "{documents} with {chunks}",
@@ -216,7 +216,7 @@ def put_in_bin(collection: Collection) -> None:
 
 
 def take_back(collection_id: UUID) -> None:
-    """Restore a collection from the bin; name the documents which stay there."""
+    """Restore a collection from the bin, and name the documents which could not be restored."""
     state.pop("collections_way_back", None)
     st.toast(_("Restoring the collection and its documents"), icon=":material/hourglass_top:")
     problems = library.bin.take_collection_back(identity, collection_id)

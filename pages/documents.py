@@ -133,7 +133,7 @@ today = datetime.now(time_zone(st.context.timezone)).date()
 
 
 def attempt(action: Callable[..., object], *arguments: Any) -> None:
-    """Run a change; an error is shown on the page, and the page continues."""
+    """Run a change. An error is shown on the page, and the page continues."""
     actions.attempt("documents_notice", action, *arguments)
 
 
@@ -141,7 +141,7 @@ attempted = actions.attempted("documents_notice")
 
 
 def follow(document_id: UUID) -> None:
-    """Have the page announce this document as soon as it is ready."""
+    """Announce this document on the page as soon as it is ready."""
     state.documents_followed.add(document_id)
 
 
@@ -153,7 +153,10 @@ def confirm(document: Document) -> None:
 
 
 def decide(document: Document, decision: str, *, is_removed: bool = False) -> None:
-    """Note on a file's card what was decided. The card stays, or the next card would move under the pointer."""
+    """Store the decision about a file, and show the decision on the file's card.
+
+    The card stays: otherwise the next card would move under the mouse pointer.
+    """
     if document.id in state.documents_cards:
         card: WaitingFile = state.documents_cards[document.id]
         state.documents_cards[document.id] = card._replace(decision=decision, is_removed=is_removed)
@@ -199,7 +202,7 @@ def restore(version: Document) -> None:
 
 
 def open_corrected(document: Document, page: int) -> None:
-    """Open the version made by a correction, at the same page."""
+    """Open the version which a correction has created, at the same page."""
     follow(document.id)
     if page > 1:
         state[f"documents_page_{document.id}"] = page
@@ -207,7 +210,7 @@ def open_corrected(document: Document, page: int) -> None:
 
 
 def each(named: Iterable[tuple[str, Callable[[], object]]]) -> None:
-    """Run named actions. Failures are reported by name and do not stop the rest."""
+    """Run actions, each with a name. Failures are shown by name, and the remaining actions still run."""
     sentences = []
     with one_act():
         for name, action in named:
@@ -248,7 +251,7 @@ def put_in_bin(document_ids: Sequence[UUID], *, is_unconfirmed: bool = False) ->
 
 
 def delete_samples(samples: Sequence[UUID]) -> None:
-    """Delete the sample documents and the sample notice board, which people could otherwise still ask.
+    """Delete the sample documents and the sample notice board, because people could otherwise still ask the board.
 
     Restoring the board's posts restores the board.
     """
@@ -266,7 +269,7 @@ def take_back(document_ids: Sequence[UUID]) -> None:
 
 
 def take_back_with_page(document_ids: Sequence[UUID]) -> None:
-    """Restore documents in the next full run of the page, because a fragment's callback must not show a toast."""
+    """Have the next full page run restore documents, because a callback of a page fragment must not show a toast."""
     state.documents_wanted_back = document_ids
 
 
@@ -291,7 +294,7 @@ def clear_selection() -> None:
 
 
 def open_document(document_id: str | None) -> None:
-    """Keep the opened document in the address: it survives a refresh and can be shared."""
+    """Store the opened document's id in the address, to survive a refresh and to share the link."""
     if document_id is not None:
         st.query_params["document"] = document_id
     elif "document" in st.query_params:
@@ -299,7 +302,7 @@ def open_document(document_id: str | None) -> None:
 
 
 def take(name: str, content: bytes, choice: UploadChoice, key: str, password: str | None = None) -> None:
-    """Upload a file to the library; list an unusable file with its reason."""
+    """Upload a file to the library. An unusable file is added to the list of refused files, with the reason."""
     state.documents_finished = [finished for finished in state.documents_finished if str(finished) != key]
     places = [locked.key for locked in state.documents_locked]
     try:
@@ -345,7 +348,7 @@ def replace_file(document: Document, name: str, content: bytes) -> None:
 
 
 def replace_files(files: Sequence[tuple[UUID, str, bytes]]) -> None:
-    """Upload the next versions of several documents, each for review before it answers."""
+    """Upload the next versions of several documents. Each must be reviewed before it replaces the document."""
     each([(name, partial(upload_next, document_id, name, content)) for document_id, name, content in files])
     ask_to_replace(is_open=False)
     clear_selection()
@@ -490,7 +493,9 @@ def draw_queue() -> None:
 
 
 def waiting_files(figures: Sequence[DocumentFigures]) -> list[WaitingFile]:
-    """Return the files waiting for a decision, and those decided since the page was opened, in a stable order."""
+    """Return the files which wait for a decision, and the files decided on since the page was opened, in a stable
+    order.
+    """
     estimated = find_carded(figures, DocumentFilters(statuses=(DocumentStatus.ESTIMATED,)), newest_first=False)
     cards: dict[UUID, WaitingFile] = state.documents_cards
     for document in estimated:
@@ -505,14 +510,16 @@ def waiting_files(figures: Sequence[DocumentFigures]) -> list[WaitingFile]:
 
 
 def read_state() -> tuple[list[DocumentFigures], tuple[dict[UUID, DocumentStatus], int]]:
-    """Return the library's totals, and the documents being processed with their status."""
+    """Return the library's totals, and the documents being processed: their states, and the total number."""
     # Read in this order: a document finished in between is then counted in the totals and drawn.
     at_work = library.at_work(identity, limit=2 * MOST_CARDS)
     return library.figures(identity), at_work
 
 
 def note_finished(before: dict[UUID, DocumentStatus], at_work: dict[UUID, DocumentStatus]) -> None:
-    """Remember the documents which were being processed, or uploaded here, and are now ready."""
+    """Remember documents which were being processed or uploaded on this page and have become ready, to announce
+    them.
+    """
     worked_on = {i for i, was in before.items() if was in ACTIVE}
     ended = tuple((worked_on | state.documents_followed) - at_work.keys())
     if ended:
@@ -539,8 +546,9 @@ def draw_just_finished() -> None:
 def find_carded(
     figures: Sequence[DocumentFigures], filters: DocumentFilters, *, newest_first: bool = True
 ) -> Sequence[Document]:
-    """Return the documents with these states for cards, at most `MOST_CARDS`. Without any in the totals, no
-    query runs.
+    """Return the documents with these states, to draw on cards, at most `MOST_CARDS`.
+
+    No query runs if the totals have no document with these states.
     """
     if not any(f.status in filters.statuses for f in figures):
         return []
@@ -635,8 +643,8 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
 
 
 def with_page(action: Callable[..., object]) -> Callable[..., None]:
-    """Wrap a callback from the library's part of the page: afterwards the whole page is drawn, because other parts
-    change.
+    """Wrap a callback of the library, which is redrawn alone, to redraw the whole page afterwards, because other parts
+    change too.
     """
 
     def run(*arguments: Any) -> None:
@@ -702,7 +710,7 @@ def draw_selected() -> None:
 
 
 def opened_document() -> Document | None:
-    """Return the document in the address, even a version the library does not list."""
+    """Return the document named in the address, also a version which the library does not list."""
     try:
         return library.get(identity, UUID(st.query_params.get("document", "")))
     except (ValueError, RagError):
@@ -799,7 +807,7 @@ def draw_models(collections: Sequence[Collection]) -> None:
 
 
 def draw_notes() -> None:
-    """Draw failures, deleted documents with a restore button, and duplicates."""
+    """Draw messages above the library: failures, deleted documents with a button to restore them, duplicates."""
     actions.draw_problem("documents_notice")
     if binned := state.documents_binned:
         with st.container(border=True, horizontal=True, vertical_alignment="center", key="documents_undo_note"):
@@ -839,7 +847,7 @@ def draw_notes() -> None:
 
 
 def draw_unsaved() -> None:
-    """Draw which documents had unsaved changes when their panel was closed."""
+    """Draw which documents have unsaved changes, because their panel was closed before saving."""
     for document_id, unsaved in all_unsaved_edits().items():
         draw_unsaved_one(
             document_id,
@@ -908,7 +916,7 @@ def draw_samples(total: int) -> None:
 
 
 def draw_reminders() -> None:
-    """Remind a person to look after their expired documents and documents due for review."""
+    """Remind a person about their expired documents, and their documents due for review."""
     due = library.metadata.reminders(identity, owner_id=identity.account_id)
     sentences = []
     if due.expired:

@@ -38,7 +38,7 @@ state = st.session_state
 
 
 def open_document(document_id: UUID | None) -> None:
-    """Keep the opened document in the address: it survives a refresh and can be shared with its readers."""
+    """Store the opened document's id in the address, to survive a refresh and to share the link with its readers."""
     text = state.get("library_text") or ""
     page = page_with_words(library.pages(identity, document_id), text) if document_id is not None and text else 1
     turn_to(page)

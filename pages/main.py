@@ -177,8 +177,9 @@ def draw_account(identity: Identity) -> None:
 
 
 def say_closed(identity: Identity, pages: dict[str, list[st.Page]]) -> None:
-    """Say that the requested page does not exist or is closed to this person, and whom to ask. The chat is
-    drawn below.
+    """Say that the requested page does not exist or is closed to this person, and whom to ask.
+
+    The chat is drawn below.
     """
     path = urlsplit(st.context.url or "").path.strip("/").rpartition("/")[2]
     if not path or path in {page.url_path for group in pages.values() for page in group}:

@@ -47,7 +47,7 @@ PER_PAGE = 20
 
 
 def find(collection: Collection) -> None:
-    """Search references for the case; all start ticked."""
+    """Search references for the case, and tick them all."""
     state.opinions_problem, state.opinions_found, state.opinions_written = "", None, None
     kind = (state.opinions_kind or "").strip()
     if not kind or not state.opinions_facts.strip():
@@ -110,7 +110,7 @@ def draw_case(collection: Collection) -> None:
 
 
 def draw_reference(result: SearchResult) -> bool:
-    """Draw a reference with its tick box; return whether it is ticked."""
+    """Draw a reference with a tick box; return whether the box is ticked."""
     tags = [str(result.metadata[name]) for name in ("topic", "crime_type") if result.metadata.get(name)]
     with st.container(border=True, gap="small"):
         ticked = st.checkbox(
@@ -174,7 +174,7 @@ def draw_results(collection: Collection, references: FoundReferences) -> None:
 
 
 def draw_opinion(opinion: Opinion, place: str) -> None:
-    """Draw a draft with its cited passages and its cost."""
+    """Draw an opinion's draft with cost, cited passages and buttons. `place` makes widget keys unique."""
     words, color = STATES[opinion.state]
     with st.container(border=True):
         st.markdown(

@@ -56,7 +56,7 @@ zone = time_zone(st.context.timezone)
 
 
 def attempt(done: str, action: Callable[..., object], *arguments: Any, **changes: Any) -> None:
-    """Run a change and confirm it; an error is shown on the page."""
+    """Run a change, and show success or the error."""
     state.people_done = done if actions.attempt("people_error", action, *arguments, **changes) else ""
 
 
@@ -83,7 +83,7 @@ def add() -> None:
 
 
 def invite_many() -> None:
-    """Invite everyone on the list; report failures and continue with the others."""
+    """Invite everyone on the list. A failure is shown and does not stop the rest."""
     state.people_invited, refused = [], None
     listed = people_from(
         list_text(state.people_list_file.getvalue()) if state.get("people_list_file") else state.people_list

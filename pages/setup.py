@@ -285,7 +285,7 @@ def draw_key_form(name: str, *, has_key: bool) -> None:
 
 
 def keep_key(name: str, key: str) -> None:
-    """Test a key with its provider, and keep it if the provider answers."""
+    """Test a key with the provider, and store an accepted key."""
     with st.spinner(_("Asking {name}", name=provider_name(name))):
         problem = check_key(running.settings, name, key)
     if problem:
@@ -381,7 +381,7 @@ def draw_model(model: InstallationModel) -> None:
 
 
 def used(model: InstallationModel) -> str:
-    """Return the default model for this task with its provider; "" without one."""
+    """Return the default model for a task, with its provider; "" without a model."""
     if model.setting == "embedding_model":
         return embedder_name(providers.default_embedder_id(DEFAULT))
     if model.setting == "rerank_model":
@@ -403,7 +403,7 @@ def change_model(setting: str, name: str) -> None:
 
 
 def try_model(model: InstallationModel) -> None:
-    """Make a call and report the result."""
+    """Make a small call to a model, and show the result."""
     try:
         with st.spinner(_("Asking")):
             collection = running.choose_collection(identity.tenant_id, None)
@@ -427,7 +427,7 @@ def try_model(model: InstallationModel) -> None:
 
 
 def draw_better_search() -> None:
-    """Offer collections on a built-in model the best available model, and follow their moves."""
+    """Offer a better embedding model to collections on a built-in model, and show the moves' progress."""
     moves = running.documents.reembeddings.find(identity)
     moved = {move.collection_id for move in moves if move.is_open or move.can_be_undone}
     collections = [c for c in running.documents.collections(identity) if c.id in moved or better_models(c)]

@@ -1,4 +1,4 @@
-"""Run what a button does, and ask people to confirm who they are before a sensitive act."""
+"""Run what a button does, and ask people to sign in again before a sensitive action."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def draw_done(key: str) -> None:
 
 
 def attempted(problem: str) -> Callable[[Callable[P, object]], Callable[P, None]]:
-    """Return a decorator which runs a function through `attempt`."""
+    """Return a decorator which makes a function run through `attempt`."""
 
     def decorate(action: Callable[P, object]) -> Callable[P, None]:
         @wraps(action)
@@ -69,7 +69,7 @@ def attempted(problem: str) -> Callable[[Callable[P, object]], Callable[P, None]
 
 
 def offer_undo(page: str, sentence: str, undo: Callable[[], object]) -> None:
-    """Remember how to undo a page's last action. The page's next action replaces this."""
+    """Store how to undo a page's last action, for the undo button. The page's next action replaces this."""
     st.session_state[f"{page}_way_back"] = (sentence, undo)
 
 
@@ -82,9 +82,9 @@ def remove(
     problem: str,
     on_removed: Callable[[], object] | None = None,
 ) -> None:
-    """Remove an item and offer to undo.
+    """Remove an item with `take`, and offer to undo with `put_back`, which gets the value returned by `take`.
 
-    `put_back` gets the value returned by `take`. `on_removed` is called afterwards.
+    `on_removed` is called afterwards.
     """
     removed: list[Removed] = []
     if attempt(problem, lambda: removed.append(take())):
@@ -164,7 +164,7 @@ def _note_if_late(identity: Identity) -> None:
 
 @dialog(N_("Confirm that it is you"), icon=":material/lock:")
 def ask() -> None:
-    """Open a dialog which explains why to sign in again. Its link opens the sign-in page in this tab."""
+    """Open a dialog which explains why to sign in again, with a link to the sign-in page."""
     st.markdown(_("You signed in a while ago. Confirm that it is still you. You then come back to this page."))
     draw_link()
 
@@ -218,9 +218,9 @@ def draw_submit(label: str, action: Callable[[], object], *, key: str, icon: str
 
 
 def draw_ending(label: str, act: Callable[[], object], *, key: str, on_close: Callable[[], object]) -> None:
-    """Draw a dialog's two final buttons, for cancelling and for running `act`. An error is drawn above the buttons.
+    """Draw a dialog's final buttons: the first cancels, the second runs `act`.
 
-    `on_close` runs before the page is drawn again without the dialog.
+    An error is drawn above the buttons. `on_close` runs before the page is drawn again without the dialog.
     """
 
     def act_and_close() -> None:

@@ -103,7 +103,9 @@ def show_questions(*, outcome: str | None = None, rating: int | None = None) -> 
 
 
 class Change(NamedTuple):
-    """A metric's change since the previous period; `None` without a previous value. Notable changes have a colour."""
+    """A metric's change since the previous period; `None` without a previous value. A notable change is drawn in
+    colour.
+    """
 
     delta: str | int | None
     is_notable: bool = False
@@ -112,7 +114,7 @@ class Change(NamedTuple):
 
 
 class Trend(NamedTuple):
-    """A metric's values over the period, oldest first, drawn from three values on."""
+    """A metric's values over the period, oldest first. Drawn from three values on."""
 
     points: Sequence[float]
     kind: Literal["line", "bar", "area"] = "line"
@@ -221,8 +223,9 @@ def draw_metric(
     help_text: str | None = None,
     second_figure: str | None = None,
 ) -> None:
-    """Draw a number with the change and the trend. `second_figure`, for example the 95th percentile, is shown if there
-    is no change to show.
+    """Draw a metric with change and trend.
+
+    `second_figure`, for example the 95th percentile, is shown if there is no change to show.
     """
     # A line with one or two points, or along zero, says nothing.
     shown_trend = trend if trend and sum(1 for point in trend.points if point) >= LEAST_POINTS else None
@@ -244,7 +247,7 @@ def draw_metric(
 
 
 def grown(now: float | Decimal | None, before: float | Decimal | None, color: DeltaColor = "off") -> Change:
-    """Return the relative change; notable from 2 %."""
+    """Return a metric's relative change since the previous period; notable from 2 %."""
     if now is None or not before:
         return Change(None)
     change = float(now) / float(before) - 1
@@ -253,7 +256,7 @@ def grown(now: float | Decimal | None, before: float | Decimal | None, color: De
 
 
 def moved(now: float | None, before: float | None, color: DeltaColor = "off") -> Change:
-    """Return a rate's change in percentage points; notable from one point."""
+    """Return a rate's change in percentage points since the previous period; notable from one point."""
     if now is None or before is None:
         return Change(None)
     change = (now - before) * 100
@@ -262,14 +265,14 @@ def moved(now: float | None, before: float | None, color: DeltaColor = "off") ->
 
 
 def signed(change: float, size: str) -> str:
-    """Put "+" or "-" before `size`; the arrow which Streamlit draws takes its direction from this sign."""
+    """Return `size` with "+" or "-" in front; Streamlit draws an arrow in the direction which this sign gives."""
     return f"{'-' if change < 0 else '+'}{size}"
 
 
 def draw_overview(
     analytics: Analytics, who: Identity, period: Period, filters: Filters, summary: Summary, choose: Choose
 ) -> None:
-    """Draw outcomes, the most frequent questions, and where questions come from.
+    """Draw the outcomes, the most frequent questions, and the languages, groups and collections of questions.
 
     `choose` is called with the row which a person selects.
     """
@@ -296,7 +299,7 @@ def draw_overview(
 
 
 def _draw_ways_on(now: Totals) -> None:
-    """Draw buttons which lead from poor results to the questions, and to remedies."""
+    """Draw buttons which lead from poor results to the affected questions, and to remedies."""
     not_helpful = now.rated - now.helpful
     ways: list[tuple[int, str, str, Callable[..., None]]] = [
         (now.no_context, ngettext("{count} was not in the documents", "{count} were not in the documents",

@@ -63,7 +63,7 @@ def _marks(post: Document) -> list[str]:
 
 
 def draw_cards(posts: Sequence[Document], *, on_open: Callable[[str | None], None]) -> None:
-    """Draw the posts as cards: title, category, date, marks, excerpt, files; `on_open` opens a post."""
+    """Draw the posts as cards: title, category, date, badges, excerpt, files; `on_open` opens a post."""
     for post in posts:
         metadata = post.metadata
         with st.container(border=True, gap="small"):
@@ -95,7 +95,7 @@ def post_day(document: Document) -> date:
 
 
 def marks_line(*, category: str, day: str, is_pinned: bool, is_important: bool) -> str:
-    """Format category, date and marks as a line in Markdown."""
+    """Return a post's category, date, and badges for pinned and important posts, on a line in Markdown."""
     badges = [f":blue-badge[{plain(category)}]"] if category else []
     badges += [_(":orange-badge[:material/keep: Pinned]")] if is_pinned else []
     badges += [_(":red-badge[:material/priority_high: Important]")] if is_important else []
@@ -109,7 +109,7 @@ def _marks_of(post: Document) -> str:
 
 
 def draw_post(document: Document, text: str, *, passage: str = "", terms: Sequence[str] = ()) -> None:
-    """Draw a post: marks, text, attachments. A cited `passage` comes first, with `terms` marked."""
+    """Draw a post: badges, text and attachments. A cited `passage` comes first, with `terms` marked."""
     metadata = document.metadata
     st.markdown(_marks_of(document))
     if passage:
@@ -182,7 +182,7 @@ def run_words(run: SyncRun) -> str:
 
 
 def changed_words(run: SyncRun) -> str:
-    """Describe a sync's results: "2 added, 1 changed, 8 unchanged"."""
+    """Describe a sync's changes: "2 added, 1 changed, 8 unchanged"."""
     counted = [
         (run.added, N_("{number} added")),
         (run.updated, N_("{number} changed")),

@@ -92,7 +92,7 @@ def draw_warnings(who: Who) -> None:
 
 
 def draw_question_to_go_on(identity: Identity) -> None:
-    """Ask the person whether to keep calling models this month, if a budget requires agreement."""
+    """If a budget requires agreement, ask the person whether to keep calling models this month."""
     budget = services().budgets.asking(identity)
     if budget is None:
         return
@@ -112,7 +112,7 @@ def draw_question_to_go_on(identity: Identity) -> None:
 
 
 def draw_broken_by(who: Who, cost: Decimal | None) -> None:
-    """Warn, before confirmation, if `cost` exceeds the amount left in the company's budget."""
+    """Warn, before the person confirms, if `cost` exceeds the amount left in the company's budget."""
     if not cost:
         return
     budget = services().budgets.broken_by(who, cost)

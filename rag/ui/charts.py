@@ -83,7 +83,7 @@ def chart_color(index: int) -> str:
 
 
 def outcome_names() -> dict[str, str]:
-    """Return the words for how questions ended, in the order in which they are stacked."""
+    """Return the displayed names for question outcomes, in the order in which charts stack them."""
     return {
         "answered": _("Answered"),
         "perhaps": _("Partly"),
@@ -102,7 +102,7 @@ def outcomes_of(day: Day) -> dict[str, int]:
 
 
 def outcome_figure(days: Sequence[Day], period: Period) -> Any:
-    """Draw how questions ended by day, stacked."""
+    """Draw how many questions had each outcome by day, stacked."""
     figure = go.Figure()
     for name, words in outcome_names().items():
         counts = [outcomes_of(day)[name] for day in days]
@@ -230,7 +230,9 @@ def stage_figure(times: Sequence[StageTimes], period: Period, *, percentile: str
 
 
 def stage_parts(timing: Mapping[str, float]) -> list[tuple[str, float, float]]:
-    """Return a question's stages with start and duration in milliseconds, from the logged `timing`."""
+    """Return the stages between question and answer, with start and duration in milliseconds, from the logged
+    `timing`.
+    """
     durations = [(stage, float(timing.get("openaiMs" if stage == "model" else f"{stage}Ms") or 0)) for stage in STAGES]
     rest = float(timing.get("totalMs") or 0) - sum(ms for _, ms in durations)
     durations = [part for part in durations if part[1] > 0] + ([("other", rest)] if rest >= 1 else [])
@@ -243,7 +245,7 @@ def stage_parts(timing: Mapping[str, float]) -> list[tuple[str, float, float]]:
 
 
 def waterfall_figure(timing: Mapping[str, float]) -> Any:
-    """Draw a question's stages as bars, each from the stage's start. `timing` comes from the log."""
+    """Draw the stages between question and answer in bars, each from the stage's start. `timing` comes from the log."""
     parts = stage_parts(timing)
     total, ends = float(timing.get("totalMs") or 0), sum(ms for _, _, ms in parts)
     figure = go.Figure()
@@ -274,7 +276,9 @@ def waterfall_figure(timing: Mapping[str, float]) -> Any:
 
 
 def _quiet(figure: Any, *, height: int = 280, legend: bool = True, money_axis: bool = False) -> Any:
-    """Give a Plotly figure the product's look: no frame, few lines, legend on top. Changes and returns the figure."""
+    """Give a Plotly figure the product's plain look: no frame, few lines, legend on top. Changes and returns the
+    figure.
+    """
     figure.update_layout(
         height=height,
         margin={"l": 8, "r": 8, "t": 32 if legend else 8, "b": 8},

@@ -92,7 +92,7 @@ class ChatScope:
 
     @property
     def others(self) -> tuple[Collection, ...]:
-        """Return the collections to ask besides `collection`, whose profile writes the answer."""
+        """Return the collections to ask besides `collection`. The answer is written by the profile of `collection`."""
         return self.library.others_to_ask(self.identity, self.collection) if self.asks_all else ()
 
     @property
@@ -167,14 +167,14 @@ class ChatScope:
 
     @property
     def _chosen(self) -> tuple[UUID, ...]:
-        """Return the chosen documents, present or not."""
+        """Return the documents which the person has chosen, even if some no longer exist."""
         chosen = st.session_state.get("chat_documents") or ()
         return tuple(document_id for document_id in chosen if isinstance(document_id, UUID))
 
     def _named(
         self, *, document_ids: tuple[UUID, ...] | None = None, text: str = "", limit: int | None = None
     ) -> list[DocumentName]:
-        """List the collection's searchable documents by name, newest first."""
+        """Return the collection's searchable documents by name, newest first."""
         filters = DocumentFilters(
             statuses=(DocumentStatus.COMPLETED,),
             collection_id=self.collection.id,
@@ -191,7 +191,9 @@ class ChatScope:
         return f"{FIELDS}{self.collection.id}_{field}"
 
     def keep_chosen_in_address(self) -> None:
-        """Keep the next question's scope in the query parameters until the question is asked, to survive a reload."""
+        """Store the next question's scope in the address's query parameters until the question is asked, to survive a
+        reload.
+        """
         choice: dict[str, Any] = {}
         if self.collections:
             choice = narrowing(self.document_ids, self.options.filters or SearchFilters())
@@ -371,7 +373,8 @@ class ChatScope:
 
 
 def take_up_narrowing(conversation: Conversation | None) -> None:
-    """Restore the filters the open conversation used last, when the conversation is opened or the page is reloaded.
+    """Restore the filters which the open conversation used last, when the conversation is opened or the page is
+    reloaded.
 
     Call this before the widgets are drawn.
     """
@@ -420,7 +423,7 @@ def _choose() -> None:
 
 
 def forget_narrowing() -> None:
-    """Reset to all documents: other collections and conversations need different filters."""
+    """Remove all filters, because other collections and conversations need different filters."""
     st.session_state.chat_documents = []
     st.session_state.chat_categories = []
     st.session_state.chat_years = []

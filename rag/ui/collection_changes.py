@@ -30,7 +30,7 @@ SNIPPET_CHARACTERS = 110
 
 @dataclass(frozen=True, kw_only=True)
 class Preset:
-    """Settings with a common purpose."""
+    """Settings which serve a common purpose, to apply together."""
 
     name: str
     title: str
@@ -152,7 +152,7 @@ def draw_presets(collection: Collection, profile: Profile, *, on_open: Callable[
 
 
 def is_previewed(names: Sequence[str]) -> bool:
-    """Whether any of these settings affects the passages which a search finds."""
+    """Whether any of these settings affects which passages a search finds."""
     return any(SETTINGS[name].part in SEARCHED_BY or name in ALSO for name in names)
 
 
@@ -200,8 +200,9 @@ def draw_preview(
 def _ask_for_models(
     previews: Previews, collection: Collection, before: Profile, after: Profile, questions: int, key: str
 ) -> bool:
-    """Draw a checkbox for using paid models, with the cost; return whether it is ticked. Without paid models, return
-    `False`.
+    """Draw a checkbox for using paid models, with the cost; return whether it is ticked.
+
+    If no paid models are configured, return `False`.
     """
     estimate = previews.estimate(collection, before, after, questions=questions)
     if estimate == 0:

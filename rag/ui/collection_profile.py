@@ -39,7 +39,7 @@ def profile_title(name: str) -> str:
 
 
 def sentences_on(profile: Profile, providers: Providers, embedding_model: str = "") -> list[tuple[str, str]]:
-    """Return pairs (icon, sentence) on reading, searching, ranking, language and answering.
+    """Return pairs (icon, sentence) on how a profile reads, searches, ranks, and answers, and in which languages.
 
     `embedding_model` is the collection's model; by default, a new collection's model.
     """
@@ -54,7 +54,10 @@ def sentences_on(profile: Profile, providers: Providers, embedding_model: str = 
 
 
 def means(profile: Profile, providers: Providers, embedding_model: str = "") -> str:
-    """Return the sentences and missing features as Markdown, a line each; `embedding_model` as in `sentences_on`."""
+    """Return the sentences about the profile, and missing features, as Markdown, a line each.
+
+    `embedding_model` is as in `sentences_on`.
+    """
     lines = [f"{icon} {plain(sentence)}" for icon, sentence in sentences_on(profile, providers, embedding_model)]
     lines += [f":orange[:material/key:] {plain(sentence)}" for sentence in shortcomings(profile, providers)]
     return "  \n".join(lines)

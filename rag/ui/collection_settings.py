@@ -63,8 +63,9 @@ Reset = Callable[[UUID, list[str]], None]
 def draw_settings(
     identity: Identity, collection: Collection, profile: Profile, changed: Profile, *, on_save: Save, on_reset: Reset
 ) -> None:
-    """Draw the presets, then one group of settings, chosen above. Settings which differ from the profile are a group
-    too.
+    """Draw the presets, a choice of a settings group, and this group's settings.
+
+    Settings which differ from the profile form a further group.
     """
     draw_presets(collection, profile, on_open=lambda name: _open(preset=name))
     different = profile.differences(changed)
@@ -176,7 +177,9 @@ def _close() -> None:
 def _choose(
     name: str, identity: Identity, collection: Collection, profile: Profile, changed: Profile, on_save: Save
 ) -> None:
-    """Ask before applying a preset: the effect, each setting before and after, and the results of questions."""
+    """Ask before applying a preset. The dialog shows its effect, each setting before and after, and results for recent
+    questions.
+    """
     preset = preset_by_name(name)
     changes = changes_of(preset, profile, collection) if preset else {}
     if preset is None or not changes:
@@ -259,7 +262,7 @@ def _short(field: Setting, value: Any) -> str:
 
 
 def choice_name(field: Setting, value: str) -> str:
-    """Return a choice value in plain words."""
+    """Return the displayed name for a setting's choice."""
     if words := CHOICES.get(field.name, {}).get(value):
         return _(words)
     return provider_name(value) if value in BY_NAME else value
@@ -272,7 +275,7 @@ EMPTY = N_("None")
 
 
 def shown_value(field: Setting, value: Any) -> str:
-    """Format a value on a single line; an empty value is `None`."""
+    """Return a setting's value on a single line; `None` for an empty value."""
     if isinstance(value, bool):
         return _("On") if value else _("Off")
     if value is None or value in ("", ()):
@@ -357,7 +360,10 @@ def draw_persona(
     on_save: Callable[[UUID, dict[str, Any]], None],
     on_try: Callable[[Collection], None],
 ) -> None:
-    """Draw the person with a live preview. `draw_outside` says who else may ask the collection."""
+    """Draw the form for the person whom a portfolio's answers speak for, with a live preview.
+
+    `draw_outside` draws who else may ask the collection.
+    """
     answer = changed.answer
     # Values saved elsewhere since replace the drafts.
     saved, key = [answer.persona_name, answer.persona_facts], f"collections_persona_{collection.id}"

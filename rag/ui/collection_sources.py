@@ -42,9 +42,9 @@ def draw_sources(
     forms: Forms,
     with_folders: bool,
 ) -> None:
-    """Draw the sources with their last sync, and fields to add others.
+    """Draw the collection's sources with their last sync, and a form to add sources.
 
-    `with_folders`: folders on the server may be followed.
+    `with_folders` means that folders on the server may be added.
     """
     sources = [source for source in syncs.sources(collection) if source.kind in forms]
     missing = [kind for kind in forms if kind not in {s.kind for s in sources}]

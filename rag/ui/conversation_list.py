@@ -134,7 +134,7 @@ def _draw_row(
 def draw_dialog(
     conversations: Conversations, identity: Identity, opened: Conversation | None, on_open: Open, *, address: str
 ) -> bool:
-    """Draw the conversation dialog a person has opened; return whether a dialog is open.
+    """Draw the dialog about a conversation, if a person has opened a dialog; return whether a dialog is open.
 
     The dialog is about the conversation selected in the list, else about the open conversation. `address` is the
     product's public address, for links.

@@ -46,7 +46,7 @@ def _cost_steps() -> dict[str, str]:
 
 
 def cost_line(values: Mapping[str, Any]) -> str:
-    """Format cost per step and in total as a Markdown line; an estimate also shows the likely range."""
+    """Return the cost per step and in total as a Markdown line; for an estimate, also the likely range."""
     steps = [f"{label} {plain(money(stored_cost(values, step)))}" for step, label in _cost_steps().items()]
     total = _("**Total {cost}**", cost=plain(money(stored_cost(values, "total"))))
     return " · ".join([*steps, total, *cost_range(stored_cost(values, "low"), stored_cost(values, "high"))])
@@ -275,7 +275,7 @@ def _draw_about(document: Document, model: str) -> None:
 
 
 def file_facts(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """Return author and dates from the file's metadata."""
+    """Return the author and the dates stored in the file's metadata."""
     facts = {
         _("Author"): str(metadata.get("author") or ""),
         _("Written"): file_date(str(metadata.get("file_created_at") or "")),

@@ -228,7 +228,7 @@ def _day(value: Any) -> date | None:
 
 
 def date_remark(document: Document, today: date) -> str:
-    """Return a remark if the document is not valid today or is due for review; "" otherwise."""
+    """Return a sentence if the document is not valid today or is due for review; "" otherwise."""
     if document.valid_until is not None and document.valid_until < today:
         return _("No longer valid since {day}. Answers from this document say so.", day=day(document.valid_until))
     if document.valid_from is not None and document.valid_from > today:
@@ -239,7 +239,7 @@ def date_remark(document: Document, today: date) -> str:
 
 
 def draw_ask(identity: Identity, document: Document, collection: Collection, answerer: Answerer) -> None:
-    """Draw a box for test questions to this document alone."""
+    """Draw a box for test questions, which are answered from this document alone."""
     if document.status is not DocumentStatus.COMPLETED:
         st.caption(_("You can ask about this document as soon as it is ready."))
         return
@@ -331,12 +331,13 @@ OnFiles = Callable[[list[tuple[UUID, str, bytes]]], None]
 
 
 def comparable_name(name: str) -> str:
-    """Reduce a file name or title for comparison: no extension, digits, signs or single letters."""
+    """Return a file name or title reduced for comparison: without extension, digits, signs and single letters."""
     return "".join(re.findall(r"[^\W\d_]{2,}", PurePath(name).stem.casefold()))
 
 
 def pair(files: Sequence[str], documents: Sequence[DocumentName]) -> list[UUID | None]:
-    """Return the document which each file probably replaces, or `None`; each document is used at most once.
+    """Return, for each file, the document which this file probably replaces, or `None`; each document is used at most
+    once.
 
     A file matches a document with the same file name, else with a comparable name (`comparable_name`), if exactly one
     does.

@@ -117,7 +117,7 @@ class LibraryQuery(NamedTuple):
 
 
 def view_keys(filters: Mapping[str, Any], *, me: UUID) -> dict[str, Any]:
-    """Return the values which a saved view gives the toolbar's widgets, by widget key."""
+    """Return the values which the toolbar's widgets get from a saved view, by widget key."""
     owner = filters.get("owner_id") or None
     collection = filters.get("collection_id") or None
     return {
@@ -134,7 +134,7 @@ def view_keys(filters: Mapping[str, Any], *, me: UUID) -> dict[str, Any]:
 
 
 class LibraryContents(NamedTuple):
-    """The choices and counts for the toolbar."""
+    """The choices for each filter in the toolbar, and the counts shown there."""
 
     figures: Sequence[DocumentFigures]
     #: Names by id; empty if there is only one collection.
@@ -273,7 +273,7 @@ def status_labels(figures: Sequence[DocumentFigures]) -> Labels[DocumentStatus]:
 
 
 def _choice(label: str, names: Mapping[str, str], key: str, *, width: int | None = None) -> str:
-    """Draw a choice without a visible label if `width` is given. A chosen value missing in `names` becomes "", no
+    """Draw a select box, without a visible label if `width` is given. A chosen value missing in `names` becomes "", no
     choice.
     """
     if st.session_state.get(key, "") not in names:
@@ -527,7 +527,7 @@ def draw_bin(
     on_leave: Callable[[], None],
     is_confirmed_needed: Callable[[], bool],
 ) -> None:
-    """Draw the deleted documents, with a button to restore them and one that leads back to the library."""
+    """Draw the deleted documents, a button to restore or delete them, and a button back to the library."""
     explanation = _(
         "Deleted documents are kept here for {BIN_DAYS} days. No question finds them meanwhile.", BIN_DAYS=BIN_DAYS
     )

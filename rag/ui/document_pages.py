@@ -316,7 +316,7 @@ def chunk_html(chunk: DocumentChunk, before: int, after: int) -> str:
 
 
 def _scrolled(label: str, pieces: Sequence[str]) -> str:
-    """Wrap HTML in a fixed-height frame scrollable by keyboard."""
+    """Return HTML wrapped in a fixed-height frame which the keyboard can scroll."""
     named = escape(label, quote=True)
     return f'<div dir="auto" style="{SCROLLED}" tabindex="0" role="region" aria-label="{named}">{"".join(pieces)}</div>'
 
@@ -331,7 +331,7 @@ def _tinted(text: str, title: str) -> str:
 
 @dataclass(frozen=True)
 class MarkLook:
-    """The look of a mark on a page: names, sign, line and colour. Pages are white in the dark theme too."""
+    """How a mark on a page's picture is drawn: names, sign, line and colour. Pages are white in the dark theme too."""
 
     one: str
     all: str
@@ -354,7 +354,7 @@ SIGN = "background:#fff;border-radius:3px;padding:0 .25em;font:700 .75rem/1.15 s
 
 
 def marks_of(page: DocumentPage) -> list[PageMark] | None:
-    """Return a page's marks; `None` if the marks are unknown.
+    """Return a page's marks (boxes around tables, pictures and other parts); `None` if they are unknown.
 
     A picture counts as left out unless the page's text was recognised.
     """
@@ -372,13 +372,13 @@ def marks_of(page: DocumentPage) -> list[PageMark] | None:
 
 
 def marks_html(marks: Sequence[PageMark]) -> str:
-    """Build frames with signs, to overlay on the page's picture at any size."""
+    """Return the HTML for a page's marks: frames with signs, laid over the page's picture at any size."""
     frames = "".join(_frame(mark, LOOKS[mark.kind]) for mark in marks)
     return f'<div aria-hidden="true">{frames}</div>' if frames else ""
 
 
 def legend_html(marks: Sequence[PageMark]) -> str:
-    """Build the legend for a page's marks: each kind of mark with its sign and how often it occurs."""
+    """Return the HTML for the legend of a page's marks: each kind with its sign and its number."""
     entries = []
     counts = Counter(mark.kind for mark in marks)
     is_recognised = counts["line"] + counts["unsure"] > 0

@@ -24,7 +24,7 @@ RunStep = Callable[[Document, Step, bool, ChunkingMethod | None], None]
 def draw_steps(
     document: Document, *, engine: str | None, on_run: RunStep, on_read: Callable[[Document, PdfType], None]
 ) -> None:
-    """Draw the menu for a ready document: read, chunk, embed or tag again."""
+    """Draw the menu with steps to run again for a searchable document: reading, chunking, embedding, tagging."""
     with st.popover(_("Run again"), icon=":material/replay:", key=f"documents_steps_{document.id}"):
         st.caption(
             _("The document stays searchable. Steps that cost money are estimated first and wait for you to confirm.")
@@ -195,7 +195,10 @@ NO_ENGINE = N_(
 def draw_trouble(
     document: Document, *, engine: str | None, on_retry: Callable[..., None], retry: tuple[Any, ...]
 ) -> bool:
-    """Draw a failed document. Return True if a person asks to delete it. `engine` recognises text."""
+    """Draw a failed document with the possible actions. Return True if the person asks to delete it.
+
+    `engine` recognises text in scans.
+    """
     words, color = status_badge(document.status)
     with st.container(border=True, key=f"documents_troubled_{document.id}", gap="xsmall"):
         version = _(" (version {version})", version=document.version) if document.version > 1 else ""

@@ -59,7 +59,7 @@ class UploadChoice(NamedTuple):
 
 
 class Locked(NamedTuple):
-    """A file waiting for its password, in the page's memory."""
+    """An uploaded file which needs its password, kept in the page's memory until the password is given."""
 
     key: str
     name: str
@@ -71,7 +71,9 @@ class Locked(NamedTuple):
 
 
 class WaitingFile(NamedTuple):
-    """A file which waits for a decision, or was decided on since the page was opened; with the document it replaces."""
+    """A file which waits for a decision, or was decided on while the page is open, and the document it would
+    replace.
+    """
 
     document: Document
     #: The document to be replaced, and the pages with differences.
@@ -84,7 +86,7 @@ class WaitingFile(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """A refused file."""
+    """An uploaded file which was refused, with the reason."""
 
     name: str
     size_bytes: int
@@ -96,7 +98,7 @@ Take = Callable[[str, bytes, UploadChoice, str], None]
 
 
 class UploadActions(NamedTuple):
-    """Actions on new files."""
+    """Callbacks for newly chosen files."""
 
     #: Sets the cost in US dollars from which a file waits for confirmation.
     on_limit: Callable[[Decimal], None]
@@ -221,7 +223,7 @@ def _hand_over(
     limits: ExtractionLimits,
     actions: UploadActions,
 ) -> None:
-    """Upload every file once, then give the uploader widget a new key, to free the files' memory."""
+    """Upload each file once, then give the uploader widget a new key, which frees the files' memory."""
     handled: set[str] = st.session_state.documents_handled
     bar = st.progress(0.0)
     for position, file in enumerate(files):
@@ -250,7 +252,7 @@ def _hand_over(
 def _from_archive(
     file: UploadedFile, choice: UploadChoice, limits: ExtractionLimits, on_take: Take
 ) -> Iterator[Refused]:
-    """Upload an archive's readable files; yield the files which must not be unpacked."""
+    """Upload an archive's readable files, and yield the refused files."""
     handled: set[str] = st.session_state.documents_handled
     content = file.getvalue()
     has_files = False
@@ -361,7 +363,7 @@ def _draw_confirming(label: str, file: WaitingFile, actions: EstimateActions) ->
 
 
 def _draw_removing(file: WaitingFile, actions: EstimateActions) -> None:
-    """Draw the button to remove a waiting file, or the decision about the file."""
+    """Draw the button to remove a waiting file or, after a decision, a sentence about the decision."""
     document = file.document
     if not file.decision:
         st.button(
@@ -457,7 +459,7 @@ OnOne = Callable[[Document], None]
 
 
 class EstimateActions(NamedTuple):
-    """Actions on documents waiting for a decision."""
+    """Callbacks for documents which wait for a decision."""
 
     on_confirm: OnOne
     on_confirm_all: Callable[[datetime], None]
@@ -649,7 +651,7 @@ def draw_refused_files(refused: Sequence[RefusedFile], *, on_dismiss: Callable[[
 
 
 def draw_rest(number: int, status: DocumentStatus) -> None:
-    """Say how many more documents have this status but no card on the page, and how to filter for these documents."""
+    """Say how many more documents with this status have no card on the page, and how to list them."""
     if number <= 0:
         return
     if status is DocumentStatus.ESTIMATED:
@@ -677,7 +679,7 @@ SET_BY_CHUNKING = frozenset({"category", "year"})
 
 
 def fields_to_say(profile: Profile) -> list[str]:
-    """Return the metadata fields people must enter, because neither a model nor chunking fills them."""
+    """Return the metadata fields which people must enter, because neither a model nor chunking fills them."""
     return [
         field
         for field in profile.search.metadata_filters

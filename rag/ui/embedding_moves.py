@@ -1,4 +1,4 @@
-"""Draw the moves to other embedding models: cost, progress, and the way back."""
+"""Draw how collections move to other embedding models: cost, progress, and the button to undo."""
 
 from __future__ import annotations
 

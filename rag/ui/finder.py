@@ -1,4 +1,4 @@
-"""Find conversations and documents from any page (Ctrl+K), list the shortcuts (?), and reach the question by keys."""
+"""Draw a search for conversations and documents on any page (Ctrl+K), and a list with keyboard shortcuts (?)."""
 
 from __future__ import annotations
 

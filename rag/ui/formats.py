@@ -106,7 +106,7 @@ def language_name(code: str) -> str:
 
 
 def has_pages(file_name: str) -> bool:
-    """Whether a file with this name has separate pages, like a PDF; other files are shown in one text."""
+    """Whether files with this ending have pages, like a PDF; all other files are shown in a single text."""
     return not file_name.lower().endswith(WITHOUT_PAGES)
 
 
@@ -179,7 +179,7 @@ KINDS: Mapping[str, str] = {loader.media_type: loader.label for loader in LOADER
 
 
 def status_badge(status: DocumentStatus) -> tuple[str, str]:
-    """Return the words and colour for a status."""
+    """Return the words and the colour for a document's status badge."""
     words, color = STATUSES[status]
     return _(words), color
 

@@ -54,7 +54,7 @@ def frame_scripts(account_id: UUID) -> str:
 
 
 def put_off_sidebar(draw: Callable[[], None]) -> None:
-    """Let the page draw the sidebar later with `draw_sidebar`, after its urgent parts."""
+    """Store `draw`, which draws the sidebar when the page calls `draw_sidebar`, after the page's urgent parts."""
     st.session_state.frame_put_off = draw
 
 
@@ -86,7 +86,9 @@ LOOK = (
 
 
 def link_here(words: str, address: str) -> str:
-    """Build a link styled like a button which opens in this tab; Streamlit's link buttons open a new tab."""
+    """Return HTML for a link which looks like a button and opens in this tab; Streamlit's link buttons open a new
+    tab.
+    """
     return f'<a href="{escape(address, quote=True)}" target="_self" style="{LOOK}">{escape(words)}</a>'
 
 
@@ -124,7 +126,7 @@ PRELOADED = re.compile(r'href="\./static/media/[^"]+\.woff2"')
 
 
 def shell(index: str) -> str:
-    """Return Streamlit's HTML file with our name, icon and first-paint styles."""
+    """Return Streamlit's index HTML with our name, icon and first-paint styles."""
     changed = index.replace("<title>Streamlit</title>", f"<title>{PRODUCT}</title>")
     # Streamlit looks for a "shortcut icon"; without one, ours stays. Otherwise every page would first try the menu's
     # icon at fonts.gstatic.com.
@@ -144,7 +146,7 @@ def preloads(names: tuple[str, ...], folder: Path) -> str:
 
 
 class Shell:
-    """Send the changed HTML file for every page instead of Streamlit's."""
+    """Middleware which sends our changed HTML file for every page instead of Streamlit's."""
 
     def __init__(self, app: ASGIApp, index: Path = INDEX) -> None:
         self._app = app

@@ -45,7 +45,10 @@ MOST_DOCUMENTS = 200
 
 
 def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details: Callable[[UUID], None]) -> None:
-    """Draw the gaps in a period, and the selected gap with its actions; `draw_details` draws its latest question."""
+    """Draw the unanswered questions in a period (gaps), and the selected gap with its actions.
+
+    `draw_details` draws the gap's latest question.
+    """
     gaps = services().gaps
     gaps.group_soon(identity.tenant_id)  # Group questions asked before grouping became immediate.
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
@@ -225,7 +228,7 @@ def _write_answer(identity: Identity, gap: Gap) -> None:
 def publish_answer(
     identity: Identity, gap: Gap, *, question: str, answer: str, owner: str, review_on: date | None
 ) -> UUID:
-    """Store an answer as a document in the gap's collection, and mark the gap as solved."""
+    """Store an answer as a document in the gap's collection, mark the gap as solved, and return the document's id."""
     require_admin(identity)
     running = services()
     running.gaps.check_open(identity, gap.id)
@@ -257,7 +260,7 @@ def _upload_document(identity: Identity, gap: Gap) -> None:
 
 
 def upload_for(identity: Identity, gap: Gap, collection: Collection, file_name: str, content: bytes) -> Document:
-    """Upload a document meant to answer a gap, and note the gap is waiting for it."""
+    """Upload a document which answers a gap, link the gap to it, and return the document."""
     require_admin(identity)
     running = services()
     running.gaps.check_open(identity, gap.id)

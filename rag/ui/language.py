@@ -37,7 +37,7 @@ language.ask_also(_of_this_page)
 
 
 def begin(identity: Identity | None) -> None:
-    """Set the language for this person: their choice, else the browser's."""
+    """Set the language in which pages are shown to this person: their choice, else the browser's."""
     # Some browsers omit the header in the websocket handshake, such as headless Chromium 150.
     browser = language.accepted(st.context.headers.get("Accept-Language") or st.context.locale or "")
     cookies = st.context.cookies

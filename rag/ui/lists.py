@@ -23,7 +23,7 @@ by_id: Callable[[Any], Hashable] = attrgetter("id")
 
 
 class Column(NamedTuple):
-    """A column: `values`, one per row, and `look`, which `st.column_config` returns."""
+    """A table's column: `values`, one per row, and `look`, a value from `st.column_config`."""
 
     values: Any
     look: Any
@@ -38,33 +38,33 @@ def texts(values: Iterable[str | None], width: Width = None) -> Column:
 
 
 def amounts(values: Iterable[str], width: Width = None, *, help_text: str | None = None) -> Column:
-    """Align formatted figures on the right."""
+    """Return a table column with formatted figures, aligned on the right."""
     return Column(values, st.column_config.TextColumn(alignment="right", width=width, help=help_text))
 
 
 def numbers(
     values: Iterable[float | None], width: Width = None, *, style: Any = None, help_text: str | None = None
 ) -> Column:
-    """Draw numbers; `style` is a Streamlit number format, for example "localized"."""
+    """Return a table column with numbers; `style` is a Streamlit number format, for example "localized"."""
     return Column(values, st.column_config.NumberColumn(width=width, format=style, help=help_text))
 
 
 def bars(values: Iterable[float | None], width: Width = None) -> Column:
-    """Draw numbers with bars. The largest number has a full bar."""
+    """Return a table column which shows bars for numbers. The largest number has a full bar."""
     values = list(values)
     most = max((value for value in values if value is not None), default=0) or 1
     return Column(values, st.column_config.ProgressColumn(min_value=0, max_value=most, format="localized", width=width))
 
 
 def times(values: Iterable[Any], width: Width = None, *, with_year: bool = True, with_time: bool = True) -> Column:
-    """Draw times in the reader's language and time zone."""
+    """Return a table column with times in the reader's language and time zone."""
     date_format = table_date(with_year=with_year, with_time=with_time)
     zone = st.context.timezone
     return Column(values, st.column_config.DatetimeColumn(format=date_format, timezone=zone, width=width))
 
 
 def badges(values: Iterable[Sequence[str]], colors: Iterable[tuple[str, str]], width: Width = None) -> Column:
-    """Draw lists of words as badges; `colors` are pairs (word, colour)."""
+    """Return a table column which shows lists of words as badges; `colors` are pairs (word, colour)."""
     options, color = zip(*colors, strict=True)
     return Column(values, st.column_config.MultiselectColumn(options=list(options), color=list(color), width=width))
 
@@ -162,8 +162,9 @@ class Paging(NamedTuple):
 
 
 def paging(key: str, looked_for: object, total: int, *, rows: int) -> Paging:
-    """Divide `total` items into pages with `rows` items each. If `looked_for`, the search, changes, the first page is
-    shown.
+    """Return the page to show, if `total` items are divided into pages with `rows` items each.
+
+    If `looked_for`, the search, changes, the first page is shown.
     """
     state, pages = st.session_state, max(-(-total // rows), 1)
     version, before = state.get(f"{key}_turn", (0, looked_for))

@@ -42,7 +42,7 @@ _growing: WeakKeyDictionary[LiveAnswer, _Shared] = WeakKeyDictionary()
 
 
 def place_of(message_id: UUID) -> str:
-    """Return the placeholder in a page for an answer's growing text."""
+    """Return the HTML placeholder in which the browser shows an answer's growing text."""
     return f'<div data-answer="{message_id}"></div>'
 
 
@@ -61,7 +61,7 @@ ROUTE = Route(PATH, _follow, methods=["GET"], include_in_schema=False)
 
 
 class _Shared:
-    """An answer's text converted to HTML, once for all followers. Used only on the event loop."""
+    """An answer's HTML, converted a single time for all followers. Used only on the event loop."""
 
     def __init__(self) -> None:
         self.restarts = 0
@@ -117,7 +117,7 @@ async def _events(live: LiveAnswer, identity: Identity) -> AsyncIterator[str]:
 
 
 async def _is_signed_in(identity: Identity) -> bool:
-    """Check the session is still open: a person who signed out must not see the text."""
+    """Whether the session is still open: a person who signed out must not see the text."""
     sessions = services().sessions
     if sessions.find_cached(identity.session_id) is not None:
         return True

@@ -139,8 +139,9 @@ def draw_shared(shared: SharedConversation, on_open: OpenSource) -> None:
 
 
 def as_written(message: Message, live: LiveAnswer) -> Message:
-    """Return a message completed from `live`, whose answer is finished but not yet stored; follow-up questions are
-    missing.
+    """Return a message with text and sources from `live`, an answer which is finished but not yet stored.
+
+    Follow-up questions are missing.
     """
     finished = live.written
     if finished is None:
@@ -156,7 +157,7 @@ def as_written(message: Message, live: LiveAnswer) -> Message:
 
 
 def draw_place(live: LiveAnswer) -> DeltaGenerator:
-    """Draw the placeholder for an answer's growing text; return the container for its steps.
+    """Draw the placeholder for an answer's growing text; return the container for the steps shown meanwhile.
 
     The browser follows the text itself (`live_text.py`), because sending the pieces of 100 answers as Streamlit
     elements would overload a process.
@@ -194,7 +195,10 @@ def follow(live: LiveAnswer, steps: DeltaGenerator, *, pulse_seconds: float) -> 
 
 
 def be_interrupted() -> None:
-    """Let a click end this run here. Streamlit checks for clicks at each use of its session state; nothing is sent."""
+    """End this page run here if the person has clicked something.
+
+    Streamlit checks for clicks at each use of its session state; nothing is sent.
+    """
     _ = "chat_now" in st.session_state
 
 
@@ -243,7 +247,7 @@ def _removed_words(numbers: list[int]) -> str:
 
 
 def _is_nearest_only(message: Message) -> bool:
-    """Whether the passages are only the closest, without an answer in them."""
+    """Whether the answer's sources are only the closest passages, because no passage answers."""
     return message.outcome is Outcome.NO_CONTEXT or any(c.get("kind") == "nearest" for c in message.citations)
 
 
@@ -269,7 +273,9 @@ def _draw_sources(message: Message, citations: list[Citation], anchor: str, view
 
 
 def _draw_footer(message: Message, viewer: Viewer, *, is_last: bool, question: str) -> DeltaGenerator | None:
-    """Draw an answer's actions and the state of a question passed on; return the place for the figures."""
+    """Draw the buttons below an answer, and whether its question was passed on; return the container for time and
+    cost.
+    """
     figures = None
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if viewer.on_rate is not None:
@@ -306,7 +312,7 @@ def _draw_footer(message: Message, viewer: Viewer, *, is_last: bool, question: s
 
 
 def draw_figures(place: DeltaGenerator, message: Message) -> None:
-    """Draw an answer's time and cost after the follow-up questions, which cost money too."""
+    """Draw an answer's time and cost into `place`. Called after the follow-up questions, which cost money too."""
     if message.total_ms is not None or message.cost is not None:
         place.markdown(f":small[:gray[{' · '.join(_figures(message))}]]", width="content")
 

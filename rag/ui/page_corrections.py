@@ -53,7 +53,7 @@ class Correcting(NamedTuple):
 
 @dataclass
 class Draft:
-    """A text being typed. `seen` is the fingerprint of the page's text when typing started."""
+    """A correction being typed. `seen` is the fingerprint of the page's text when typing started."""
 
     document: Document
     page: int
@@ -68,7 +68,9 @@ class Draft:
 def draw_waiting(
     document: Document, pages: Sequence[DocumentPage], history: Sequence[PageCorrection], correcting: Correcting
 ) -> None:
-    """Draw the corrections which were made to an earlier version and are missing in this version, each with actions."""
+    """Draw the corrections which were made to an earlier version but are not in this version, with buttons to apply or
+    dismiss each.
+    """
     if st.session_state.pop("documents_correction_saved", False):
         st.rerun()  # the panel opens the new version
     texts = {page.number: page.text for page in pages}
@@ -130,7 +132,9 @@ def _draw_waiting_text(
 
 
 def _apply(document: Document, number: int, correction: PageCorrection, now: str, correcting: Correcting) -> None:
-    """Save a correction. If this costs money, open the editor with the text and the cost instead."""
+    """Apply a correction from an earlier version to a page. If this costs money, open the editor with the text and the
+    cost instead.
+    """
     draft = Draft(document, number, correction.text_after or "", fingerprint(now))
     _save_if_free(document, number, draft, correcting)
     if draft.plan is not None:
@@ -308,7 +312,7 @@ def _save(document: Document, number: int, draft: Draft, correcting: Correcting)
 
 
 def give_up(key: str) -> None:
-    """Drop the unsaved text."""
+    """Discard an unsaved draft."""
     for name in (key, f"{key}_text"):
         st.session_state.pop(name, None)
 
@@ -319,7 +323,7 @@ def _key(document: Document, page: DocumentPage) -> str:
 
 
 def cost_words(plan: CorrectionPlan) -> str:
-    """Describe the cost in Markdown."""
+    """Return a correction's cost in Markdown."""
     cost = stored_cost(plan.estimate, "total")
     passages = count(plan.passages, "passage")
     if cost == 0:
@@ -330,7 +334,7 @@ def cost_words(plan: CorrectionPlan) -> str:
 
 
 def changes_html(before: str, after: str) -> str:
-    """Mark the changes between two texts in HTML: removed words struck out, added words tinted."""
+    """Return HTML which marks the changes between two texts: removed words struck out, added words tinted."""
     old, new = PIECES.findall(before), PIECES.findall(after)
     pieces: list[str] = []
     groups = SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(2 * WORDS_AROUND)

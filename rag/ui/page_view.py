@@ -160,7 +160,7 @@ def _draw_picture(
 
 
 def _draw_zoom() -> None:
-    """Draw the zoom choice, also used for the pages opened next."""
+    """Draw the zoom choice, which also applies to pages opened later."""
     state = st.session_state
     state.setdefault("page_view_zoom", ZOOMS[0])
 
@@ -180,7 +180,7 @@ def _draw_zoom() -> None:
 def _draw_text(
     document: Document, documents: DocumentLibrary, chunk_id: UUID | None, sentence: tuple[int, int] | None
 ) -> None:
-    """Draw the text in parts, opened at the part with the passage."""
+    """Draw a document without pages: the text in parts, opened at the part with the passage."""
     pages = documents.pages(document.tenant_id, document.id)
     text = join_pages(pages)
     chunks = documents.chunks(document.tenant_id, document.id, chunk_id=chunk_id) if chunk_id else []
@@ -264,7 +264,7 @@ def page_of(documents: DocumentLibrary, who: Who, citation: Citation) -> int:
 
 
 def turn_to(page: int) -> None:
-    """Set the page number to show. Call this in the callback which opens the page view."""
+    """Set the page number for the page view. Call this in the callback which opens the page view."""
     st.session_state.page_view_page = page
 
 
@@ -297,8 +297,9 @@ def page_with_most(terms: Sequence[str], pages: Sequence[DocumentPage], passage:
 
 
 def parts_of(text: str, passage: int = 0) -> list[tuple[int, int]]:
-    """Split a text into spans (start, end), at least one. A span starts shortly before the character offset
-    `passage`.
+    """Return a text split into spans (start, end), at least one, to show separately.
+
+    A span starts shortly before the character offset `passage`.
     """
     place = text.rfind("\n", 0, max(passage - LEAD_CHARACTERS, 0)) + 1
     before = list(_parts_between(text, 0, place)) if place else []

@@ -181,7 +181,7 @@ SYSTEMS = (
 
 
 def device(user_agent: str) -> str:
-    """Name a browser in plain words: `Firefox on Windows`; other programs by the first word."""
+    """Return a browser's name in plain words: `Firefox on Windows`; for other programs, the first word."""
     browser = next((name for mark, name in BROWSERS if re.search(rf"{mark}\w*/", user_agent)), "")
     system = next((name for mark, name in SYSTEMS if mark in user_agent), "")
     if browser:

@@ -81,7 +81,7 @@ VERDICTS = {
 
 
 def draw_quality(identity: Identity, draw_details: DrawDetails) -> None:
-    """Draw a collection's golden questions, the figures from their runs, and a comparison between two runs."""
+    """Draw a collection's golden questions, the metrics from their runs, and a comparison between two runs."""
     collections = {collection.id: collection for collection in services().documents.collections(identity)}
     if not collections:
         st.caption(_("There is no collection yet."))
@@ -302,7 +302,9 @@ def _draw_comparison(identity: Identity, earlier: Run, later: Run) -> None:
 
 
 def _draw_pairs(identity: Identity, earlier: Run, later: Run) -> None:
-    """Draw the questions in both runs with both answers; questions with different outcomes come first."""
+    """Draw the questions which two runs have in common, with both answers; questions with different outcomes come
+    first.
+    """
     evaluations = services().evaluations
     words = outcome_names()
     answers_by_run: list[dict[str, Result]] = []
@@ -399,7 +401,7 @@ def _draw_cost_before(identity: Identity, collection: Collection, questions: int
 
 
 def _draw_judge(identity: Identity, profiles: Sequence[Profile], questions: int) -> bool:
-    """Draw whether a model also checks the answers, with the cost; return the choice."""
+    """Draw a checkbox, with the cost, for having a model check the answers; return whether the box is ticked."""
     judge = services().evaluations.judge
     models = [judge.model(profile) for profile in profiles]
     if not models or not all(models):
@@ -459,7 +461,7 @@ def _with(run: Run) -> str:
 
 
 def _difference(name: str, value: float) -> str:
-    """Format a figure's difference with its sign: shares in percentage points."""
+    """Return a metric's difference with its sign; for shares, in percentage points."""
     if name == "total_ms":
         return signed(value, duration(abs(value)))
     return signed(value, money(abs(value)) if name == "cost" else _("{change} pts", change=number(abs(value) * 100, 1)))
@@ -485,7 +487,7 @@ def _change_golden(identity: Identity, collection: Collection, golden_id: UUID, 
 
 @dialog(N_("Add a golden question"), icon=":material/add:")
 def add_golden_from(identity: Identity, collection: Collection, entry: ChatLogEntry) -> None:
-    """Draw the form for a golden question, filled from a logged question and answer."""
+    """Draw a form for a new golden question, filled from a logged question and answer."""
     st.caption(_("Take out what the answer should not say, and add the words that each right answer has."))
     _draw_form(identity, collection, golden_from_entry(entry), None)
 

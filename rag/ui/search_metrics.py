@@ -159,7 +159,7 @@ def _draw_passages(
 def draw_errors(
     analytics: Analytics, who: Who, period: Period, filters: Filters, draw_details: Callable[[UUID], None]
 ) -> None:
-    """Draw why questions failed, what answers were shown without, and which calls were cut off or sent again."""
+    """Draw why questions failed, which notices were shown under answers, and which calls were cut off or sent again."""
     st.header(_("Errors and repeated calls"), anchor=False)
     errors, repeated = analytics.errors(who, period, filters), analytics.repeated_calls(who, period)
     notices = analytics.notices(who, period, filters)
@@ -217,7 +217,7 @@ def _draw_sentences(
 
 
 class RerankingEffect(NamedTuple):
-    """The effects of reranking: each is a share of reranked questions, 0 … 1, but `place` is a rank."""
+    """What reranking changed: each value is a share of the reranked questions, 0 … 1, but `place` is a rank."""
 
     questions: int
     #: The first passage changed.
@@ -271,7 +271,7 @@ def search_groups(searches: Sequence[LoggedSearch], by: PartsBy) -> list[SearchG
 
 
 def search_group(name: str, searches: Sequence[LoggedSearch]) -> SearchGroup:
-    """Summarise a group with at least one search."""
+    """Return the averages over searches (at least one) in a group."""
     similar = [search.similarity for search in searches if search.similarity is not None]
     return SearchGroup(
         name,

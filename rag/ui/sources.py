@@ -36,7 +36,7 @@ Places = Mapping[int, Sequence[Citation]]
 
 
 def sentence_of(citation: Citation) -> str:
-    """Return the passage's sentence with most marked words, the first among equals."""
+    """Return the passage's sentence with the most marked words; on a tie, the first."""
     best = telling_sentence(citation.passage, citation.matched_terms)
     return excerpt(best, citation.matched_terms, SENTENCE_CHARACTERS)
 
@@ -63,8 +63,7 @@ def shown_path(citation: Citation, *, is_wide: bool) -> str:
 
 
 def distinguishing_labels(citations: Sequence[Citation]) -> dict[UUID, str]:
-    """Return labels to distinguish an answer's documents, by document id; documents without need for a label are
-    missing.
+    """Return labels by document id for documents which their title alone does not distinguish.
 
     The label is the folder. Documents with equal titles in a folder also get the file name, and equal file names a
     number.
@@ -88,7 +87,7 @@ def distinguishing_labels(citations: Sequence[Citation]) -> dict[UUID, str]:
 
 
 def sources_html(citations: Sequence[Citation], anchor: str, message_id: UUID, places: Places | None = None) -> str:
-    """Build the cards which open over an answer's numbers, as hidden HTML for the script.
+    """Return hidden HTML from which the script builds the cards that open over an answer's citation numbers.
 
     `places` holds, for each number, a citation for each time the answer cites it.
     """
@@ -119,7 +118,8 @@ def _once_each(citations: Sequence[Citation]) -> Places:
 
 
 def _openers(anchor: str, places: Sequence[Citation]) -> list[str]:
-    """Return, for each time a number is cited, the key of the button which opens its page.
+    """Return the keys of the buttons which open a source's page: a key for each time the answer cites the source's
+    number.
 
     Citations with equal marked words share a button.
     """
@@ -188,7 +188,7 @@ def draw_source_cards(
 
 
 def _draw_openers(places: Sequence[Citation], anchor: str, on_open: Callable[[Citation], None]) -> None:
-    """Draw the hidden buttons which open the page for the second and further times a number is cited."""
+    """Draw hidden buttons which open the source's page for a number's second and further citations."""
     further = dict(zip(_openers(anchor, places), places, strict=True))
     del further[f"{anchor}_open_{places[0].number}"]
     if further:

@@ -1,4 +1,4 @@
-"""Escape text from models, documents and people, so its Markdown stays inert.
+"""Escape text from models, documents and people: Markdown inside has no effect.
 
 Streamlit's Markdown turns addresses into links, `$…$` into formulas, `:material/…:` into icons, fenced code into
 diagrams and `![…](…)` into requests to other sites. Foreign text passes through `plain`, `marked` or `answer_markdown`
@@ -67,17 +67,17 @@ CJK = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\u0e00-\u0e7f]")
 
 
 def plain(text: str) -> str:
-    """Escape text for Markdown, on a single line. Addresses become code, not links."""
+    """Return text escaped for Markdown, on a single line. Addresses become code, not links."""
     return _escape_text(" ".join(text.split()))
 
 
 def in_chart(text: str) -> str:
-    """Escape text for a Plotly figure, which interprets some HTML, including links."""
+    """Return text escaped for a Plotly figure, which interprets some HTML, including links."""
     return escape(" ".join(text.split()), quote=False)
 
 
 def lines(text: str) -> str:
-    """Escape several lines for Markdown."""
+    """Return several lines, escaped for Markdown."""
     return "  \n".join(plain(line) for line in text.strip().splitlines())
 
 
@@ -182,7 +182,7 @@ def _html(tokens: list[Token]) -> str:
 
 
 def _with_chips(token: Token) -> Iterator[Token]:
-    """Replace citation numbers by chips in HTML. The stored answer has links instead."""
+    """Yield the tokens, with citation numbers replaced by chips in HTML. The stored answer has links instead."""
     if token.type != "text" or "[" not in token.content:
         yield token
         return
@@ -199,7 +199,7 @@ def _chips(numbers: re.Match[str]) -> str:
 
 
 class _Answer:
-    """Write a parsed answer as Markdown."""
+    """Writes a parsed answer again as safe Markdown."""
 
     def __init__(self, numbers: set[int], anchor: str) -> None:
         self._numbers = numbers
@@ -297,12 +297,13 @@ def code(content: str) -> str:
 
 
 def _prefix_lines(block: str, first: str, rest: str) -> str:
-    """Put `first` before a block's first line, and `rest` before each further line."""
+    """Return a block with `first` before the first line, and `rest` before each further line."""
     return first + block.replace("\n", f"\n{rest}")
 
 
 def _fullest(hits: Sequence[tuple[int, str]], width: int) -> int:
-    """Return where the window of `width` characters with the most different terms starts; on a tie, the earliest.
+    """Return the start of the window, `width` characters long, in which most different terms occur; on a tie, the
+    earliest.
 
     Windows start a little before a hit, or at 0.
     """
@@ -343,7 +344,7 @@ def excerpt(passage: str, terms: Sequence[str], characters: int = EXCERPT_CHARAC
 
 
 def _in_lines(passage: str) -> str:
-    """Return a passage on a single line, and each table row on a separate line."""
+    """Return a passage on a single line, but with each table row on a separate line."""
     joined, was_row = "", False
     for line in passage.splitlines():
         if TABLE_RULE.fullmatch(line.strip()):

@@ -1,4 +1,4 @@
-"""The product's marks, and the colours for operations in figures."""
+"""The product's logo, and the colours for operations in charts."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def name_labels(names: Mapping[Option, str], *, missing_label: str = "") -> Labe
 
 
 def words_of(names: Mapping[Option, str]) -> Callable[[Option], str]:
-    """Return a function which translates an option's name into the reader's language, for `format_func`."""
+    """Return a function for `format_func`, which translates an option's name into the reader's language."""
     return lambda option: _(names[option])
 
 
@@ -96,7 +96,7 @@ def filter_box(label: str, names: Mapping[Option, str], *, everything: str, key:
 
 
 def draw_step(title: str, words: str, *, is_done: bool) -> None:
-    """Draw a step with a title and a remark, with a tick if done."""
+    """Draw a checklist's step: a title and a remark, with a tick if the step is done."""
     icon = ":green[:material/check_circle:]" if is_done else ":gray[:material/radio_button_unchecked:]"
     st.markdown(f"{icon} **{plain(title)}** :gray[{plain(words)}]", width="content")
 
@@ -163,14 +163,14 @@ def dialog(title: str, **options: Any) -> Callable[[Callable[P, None]], Callable
 
 
 def drawn(labels: Labels[Option]) -> Callable[[Option], str]:
-    """Return a function for `format_func` in widgets which interpret labels as Markdown: pills, radio buttons,
-    segmented controls.
+    """Return a function for `format_func` which escapes labels, for widgets which show them as Markdown: pills, radio
+    buttons.
     """
     return lambda option: plain(labels.of(option))
 
 
 def keep_chosen(key: str) -> None:
-    """Keep a widget's choice even if its options or labels changed in this run.
+    """Keep a widget's choice even if the options or labels changed in this run.
 
     Call this before the widget is drawn. The choice is read with the browser's labels, and sent with this run's labels.
     """
@@ -269,7 +269,7 @@ def copy_button(text: str, label: str, done: str) -> str:
 
 
 def red(label: str) -> str:
-    """Return the label for a destructive button."""
+    """Return a label in red, for a destructive button."""
     return f":red[{label}]"
 
 
