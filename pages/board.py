@@ -1,4 +1,4 @@
-"""Show the notice board: its posts with their marks, the post behind a citation, and the sync to administrators.
+"""Show the notice board: the posts, the post behind a citation, and the sync to administrators.
 
 Everyone may read the searchable posts; only administrators see their state, the costs and the source.
 """

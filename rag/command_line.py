@@ -52,7 +52,7 @@ def agreed() -> bool:
 
 
 def processed_to_end(parts: Services, tenant: str, document_id: UUID) -> bool:
-    """Process a document to its end, print its state, and return whether it is searchable."""
+    """Process a document completely, print the state, and return whether the document is searchable."""
     from rag.ingestion.document_jobs import JobTaken
     from rag.services import program_of
     from rag.types import DocumentStatus

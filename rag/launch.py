@@ -129,7 +129,7 @@ def check_machine(command: str) -> None:
 
 
 def taken_address() -> str:
-    """Return the address on which the product would listen if another program uses it, else ""."""
+    """Return the product's listening address if a different program uses the address, else ""."""
     address, port = setting("RAG_ADDRESS", "127.0.0.1"), setting("PORT", "8501")
     if not port.isdecimal():
         return ""  # the product reports the port
@@ -196,7 +196,9 @@ def install(requirements: list[Path], environment: Path = ENVIRONMENT) -> None:
 
 
 def is_made_by_this_python(environment: Path) -> bool:
-    """Whether the environment exists with this Python's version; after a Python upgrade it is rebuilt."""
+    """Whether the environment exists and has this Python's version. After a Python upgrade, a new environment is
+    made.
+    """
     packages = environment / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}"
     return packages.is_dir() and (environment / BINARIES / "python").exists()
 

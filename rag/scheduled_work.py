@@ -184,7 +184,7 @@ class ScheduledWork:
         return bool(self._database.execute(tenant_id, "claim_calendar_work", work=work, day=day))
 
     def _note_not_done(self, tenant_id: str, work: str, *, again_seconds: float = AGAIN_SECONDS) -> None:
-        """Remove the mark that some work is done, so that this or another process tries it again later."""
+        """Remove the mark which says the work is done: this or another process tries again later."""
         self._later[tenant_id, work] = self._clock() + again_seconds
         self._not_done.add((tenant_id, work))
         self._take_back(tenant_id, work)

@@ -50,7 +50,7 @@ class ExternalPerson:
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
-    """The sign-in at another service behind a session: who, and when to check it again."""
+    """A session's origin: the service where the person signed in, who they are there, and when to check again."""
 
     issuer: str
     subject_hash: str
@@ -73,7 +73,9 @@ class AccountFromElsewhere(Account):
 
 
 class SignInElsewhere(Protocol):
-    """An external sign-in service: asked whether a person is still signed in, and notified when they sign out."""
+    """An external sign-in service. It is asked whether a person is still signed in, and told when a person signs
+    out.
+    """
 
     def renew(self, secret: bytes) -> AccountFromElsewhere:
         """Exchange a session's secret at the service; return the account with the next secret in its origin.

@@ -43,7 +43,7 @@ class SingleSignOn(Protocol):
         ...
 
     def signed_out(self, logout_token: str) -> list[str]:
-        """Read a provider's logout token and return `origin_hash` for each person or session it ends.
+        """Read a provider's logout token, and return the `origin_hash` of each person or session which the token ends.
 
         Raises `AccessError` for an invalid token.
         """

@@ -119,7 +119,8 @@ class Limits:
 
     @contextmanager
     def question(self, identity: Identity) -> Iterator[None]:
-        """Count a question like `count_question`. If the block raises a `RagError` with a status below 500, uncount it.
+        """Count a question like `count_question`. If the `with` block raises a `RagError` with a status below 500,
+        uncount it.
 
         A question refused for its length, for example, can then be corrected and sent again. Questions with an API key
         stay counted.
@@ -287,7 +288,7 @@ class UnknownSignIns:
 
 
 class ResetRequests:
-    """Limit password reset requests per address, whether or not it has an account. In memory, bounded."""
+    """Limit password reset requests for each address, whether or not an account has the address. In memory, bounded."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

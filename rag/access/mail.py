@@ -116,8 +116,8 @@ def list_text(content: bytes) -> str:
 def people_from(text: str) -> list[Invitee]:
     """Read people to invite from a CSV list with a header, or from addresses like `Name <address>`.
 
-    Addresses are separated by line, comma or semicolon; duplicates are dropped. Raises `InvalidInput` naming the line
-    it cannot read.
+    Addresses are separated by line, comma or semicolon; duplicates are dropped. Raises `InvalidInput` naming an
+    unreadable line.
     """
     lines = [line for line in text.replace("\ufeff", "").splitlines() if line.strip()]
     if not lines:

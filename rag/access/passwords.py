@@ -37,7 +37,7 @@ class Passwords:
     """Hash and check passwords. A check takes the same time whether or not an account exists."""
 
     def __init__(self, hasher: PasswordHasher | None = None, *, key: bytes) -> None:
-        """`key` is the database's secret key; hashes are encrypted with a key derived from it."""
+        """`key` is the database's secret key, from which the key for encrypting hashes is derived."""
         self._hasher = hasher or PasswordHasher()
         self._decoy = decoy(self._hasher)
         self._locker = Fernet(base64.urlsafe_b64encode(hashlib.sha256(b"passwords\x00" + key).digest()))

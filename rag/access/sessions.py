@@ -148,9 +148,8 @@ class Sessions:
         return is_stored and self._tenant_of(session_id) is None
 
     def find_cached(self, session_id: str) -> Identity | None:
-        """Return the identity from the cache; `None` if it was not read within three seconds.
-
-        Never blocks on the database.
+        """Return the identity from the cache; `None` if the session was not read within three seconds. Never blocks on
+        the database.
         """
         with self._lock:
             identity, until = self._cache.get(session_id, (None, 0.0))
@@ -301,7 +300,7 @@ class Sessions:
         )
 
     def refresh(self, session_ids: Iterable[str]) -> None:
-        """Remove sessions from the cache after an account change. Call it after the commit."""
+        """Remove sessions from the cache after an account change. Call this after the commit."""
         with self._lock:
             self._generation += 1
             for session_id in session_ids:

@@ -37,7 +37,7 @@ class WatchedSession:
 
 
 class Sockets:
-    """Serve websockets, and close a session's websockets when it ends."""
+    """Serve websockets, and close a session's websockets when the session ends."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -64,7 +64,7 @@ class Sockets:
         send: Send,
         session: WatchedSession,
     ) -> None:
-        """Run `app` on a websocket until it returns or the session ends.
+        """Run `app` on a websocket until the app returns or the session ends.
 
         `session.is_alive` is checked at the start and every `recheck_seconds`.
         """

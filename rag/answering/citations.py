@@ -56,8 +56,8 @@ MAXIMUM_CLAIMS, MAXIMUM_CLAIM_CHARACTERS = 3, 300
 class CitationFilter:
     """Renumbers a text's citations during streaming.
 
-    `text_numbers` maps context numbers to the numbers shown in the text, which follow the order in which they are first
-    mentioned.
+    `text_numbers` maps a passage's number in the context to the number in the text. Numbers in the text follow the
+    order of first mention.
     """
 
     def __init__(self, context_numbers: Sequence[int]) -> None:
@@ -295,8 +295,8 @@ def telling_sentence(passage: str, terms: Sequence[str]) -> str:
 def telling_span(passage: str, terms: Sequence[str]) -> tuple[int, int] | None:
     """Return start and end of `telling_sentence` in a passage, or `None` if no sentence has a marked word.
 
-    For a sentence built from table cells and heads, this is the span of the row. For a sentence which does not occur
-    literally, it is the line with the most marked words.
+    For a sentence built from table cells and heads, the row's span is returned; for a sentence which does not occur
+    literally, the span of the line with the most marked words.
     """
     sentence = telling_sentence(passage, terms)
     if not count_terms(terms, sentence):

@@ -158,6 +158,7 @@ class AnswerWatch:
         """Check the remaining text and return the trouble with the complete answer, or `None`.
 
         `supported` and `unsupported` are uncited sentences with and without a source; they count like cited sentences.
+        A trouble is, for example, repetition.
         """
         self._repetition.finish()
         self._check(self._pending)

@@ -186,8 +186,8 @@ def _opening(
     is_perhaps: bool,
     is_since: bool,
 ) -> str:
-    """Return the text above the quotations: how sure they are, why no model wrote them, and which site's rule comes
-    first.
+    """Return the text above the quotations: how certain the answer is, why no model wrote it, and which site's rule
+    comes first.
     """
     language = state.answer_language
     sentences = [phrase(reason, language)]

@@ -166,7 +166,7 @@ LONGEST_COLUMN = 14
 
 @dataclass(frozen=True)
 class Unit:
-    """A quotable passage part, on a single line."""
+    """A quotable part of a passage on a single line: a sentence, list item, table row or heading."""
 
     text: str
     kind: Kind
@@ -255,7 +255,8 @@ def _columns(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[Unit]:
 
 
 def _units_of_prose(text: str, first_block: int) -> list[Unit]:
-    """Join each paragraph's lines into units; a line break made on purpose ends a unit.
+    """Join each paragraph's lines, and divide them into sentences and other units; a line break made on purpose ends a
+    unit.
 
     `first_block` is the first paragraph's number.
     """

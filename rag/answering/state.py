@@ -169,8 +169,8 @@ class AnswerState:
 
     @property
     def next_question_model(self) -> ChatModel | None:
-        """The model which suggests questions: the profile's answering model if the providers differ, else the small
-        model.
+        """The model which suggests questions: the answering model if translations use a different provider, else the
+        small model.
 
         The small model is the translation model, or the answering model if there is no translation model.
         """

@@ -283,7 +283,7 @@ def change_settings(caller: Caller, collection_id: UUID, body: SettingChanges) -
 def delete_collection(caller: Caller, collection_id: UUID, how: Annotated[Deleting, Query()]) -> None:
     """Move a collection to the bin for 30 days, hidden from everyone, with its documents and conversations.
 
-    With `forGood` it is deleted permanently. Questions and costs stay in the analytics either way.
+    With `forGood` the collection is deleted permanently. Questions and costs stay in the analytics either way.
     """
     library = services().documents
     if how.for_good:
@@ -294,7 +294,7 @@ def delete_collection(caller: Caller, collection_id: UUID, how: Annotated[Deleti
 
 @router.post("/api/collections/{collection_id}/restore", summary="Take a collection back", dependencies=[ADMIN])
 def restore_collection(caller: Caller, collection_id: UUID) -> Restored:
-    """Restore a collection from the bin, with the documents deleted with it."""
+    """Restore a collection from the bin, including the documents deleted with the collection."""
     problems = services().documents.bin.take_collection_back(caller, collection_id)
     return Restored(id=collection_id, problems=problems)
 

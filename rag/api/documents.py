@@ -243,9 +243,9 @@ def delete_document(
         bool, Query(alias="forGood", description="At once, also out of the bin. It cannot be brought back.")
     ] = False,
 ) -> None:
-    """Move a document with all versions to the bin for 30 days, or delete it permanently.
+    """Move a document with all versions to the bin for 30 days, or delete the document permanently.
 
-    After the response, nobody can find or open it.
+    After the response, nobody can find or open the document.
     """
     if for_good:
         library.delete(caller, document_id)
@@ -309,7 +309,7 @@ def list_chunks(caller: Caller, library: Library, document_id: UUID, part: Annot
 
 @router.get("/api/documents/{document_id}/pages", summary="Its pages as text", dependencies=[READ])
 def list_pages(caller: Caller, library: Library, document_id: UUID, part: Annotated[Paging, Query()]) -> Pages:
-    """List the pages with their text, how it was read, and warnings."""
+    """List the pages with text, warnings, and how the text was read."""
     listing = _part(caller, library, document_id, part, library.pages, library.count_pages)
     return Pages.model_validate({"pages": listing.pop("items"), **listing}, from_attributes=True)
 

@@ -357,9 +357,9 @@ READ, WRITE = needs("documents:read"), needs("documents:write")
 def ingest_reference_document(
     caller: Caller, body: Annotated[Ingestion, Form(media_type="multipart/form-data")]
 ) -> Made:
-    """Read, chunk, embed and tag a PDF. The response comes when it is searchable.
+    """Read, chunk, embed and tag a PDF. The response comes when the document is searchable.
 
-    If a step fails, the document is kept: the problem's `details.document_id` has its id, with which `/embed` and
+    If a step fails, the document is kept: the problem's `details.document_id` has the id, with which `/embed` and
     `/tag` continue.
     """
     content = body.document.file.read() if body.document else b""
@@ -517,8 +517,8 @@ def opinion_reference_block(caller: Caller, body: Wanted) -> Block:
     max_body_size=TEXT_BYTES,
 )
 def generate_opinion(caller: Caller, body: Case) -> Drafted:
-    """Find references for a case, have a model draft the opinion, and store the draft. The response comes when it is
-    complete.
+    """Find references for a case, have a model draft the opinion, and store the draft. The response comes when the
+    draft is complete.
     """
     parts = services()
     collection, references = _find_references(caller, body)

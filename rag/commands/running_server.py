@@ -60,7 +60,7 @@ def socket_path(data_dir: Path) -> Path | None:
 
 
 def digest_of(settings: Settings) -> str:
-    """Hash the settings which affect commands, to compare them with the server's without sending secrets."""
+    """Hash the settings which affect commands, to compare them with the server's settings without sending secrets."""
     values = {item.name: getattr(settings, item.name) for item in fields(settings) if item.name not in OF_THE_SERVER}
     return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
 

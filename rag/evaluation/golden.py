@@ -71,7 +71,7 @@ def parse_golden(text: str, *, is_csv: bool) -> list[GoldenQuestion]:
 
 
 def golden_from_json(row: Mapping[str, Any], place: int = 1) -> GoldenQuestion:
-    """Build a golden question from a row. Raises `InvalidInput` with `place`, its number in the file."""
+    """Build a golden question from a row. Raises `InvalidInput` with `place`, the row's number in the file."""
     question = str(row.get("question") or "").strip()
     if not question or len(question) > MAXIMUM_CHARACTERS:
         raise InvalidInput(f"Question {place} is empty or longer than {MAXIMUM_CHARACTERS:,} characters.")

@@ -488,9 +488,8 @@ class Evaluations:
         return [golden_from_json(row) for row in rows]
 
     def compare(self, who: Who, first: UUID, second: UUID) -> builtins.list[Comparison]:
-        """Compare two runs over the questions they have in common.
-
-        Raises `NotFound`, and `InvalidInput` if they have none in common.
+        """Compare two runs over their common questions. Raises `NotFound`, and `InvalidInput` without common
+        questions.
         """
         figures_by_question = [
             {

@@ -72,7 +72,7 @@ def list_documents(
     limit: int | None = None,
     offset: int = 0,
 ) -> list[Document]:
-    """Return documents, newest first, without superseded versions: `limit` of them after the first `offset`."""
+    """Return documents, newest first, without superseded versions: at most `limit`, after the first `offset`."""
     return _find(
         database,
         who,
@@ -102,13 +102,13 @@ def _find(database: Database, who: Who, conditions: Mapping[str, Any]) -> list[D
 def find_pages(
     database: Database, who: Who, document_id: UUID, *, limit: int | None = None, offset: int = 0
 ) -> list[DocumentPage]:
-    """Return a document's pages in order: `limit` of them after the first `offset`."""
+    """Return a document's pages in order: at most `limit`, after the first `offset`."""
     part = {"document_id": document_id, "limit": limit, "offset": offset}
     return database.fetch_all(who, "find_pages", DocumentPage, **part)
 
 
 def find_text(database: Database, who: Who, document_id: UUID) -> tuple[list[Page], tuple[Section, ...]]:
-    """Return a document's pages and sections; both are empty if it does not exist."""
+    """Return a document's pages and sections; both are empty if the document does not exist."""
     pages = [page_from_row(row) for row in find_pages(database, who, document_id)]
     return pages, tuple(sections_from_json(database.fetch_value(who, "sections_of_document", document_id=document_id)))
 

@@ -163,7 +163,7 @@ def messages_for_chunk(content: str, vocabulary: Vocabulary | None = None) -> li
 def chunk_tags_from_answer(answer: str, fields: Sequence[str], vocabulary: Vocabulary | None = None) -> dict[str, Any]:
     """Parse a model's JSON answer into tags; {} if the answer does not fit the schema.
 
-    Allowed words get the vocabulary's spelling, for filters to find them.
+    Allowed words get the vocabulary's spelling, which filters need.
     """
     spelled = {name: {_fold(word): word for word in words} for name, words in (vocabulary or {}).items()}
     try:

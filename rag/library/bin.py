@@ -35,7 +35,7 @@ Estimate = Callable[[DocumentJob], dict[str, Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Binned:
-    """An entry in the bin, and when it was deleted."""
+    """An entry in the bin, and when the entry was deleted."""
 
     id: UUID
     binned_at: datetime
@@ -133,10 +133,10 @@ class Bin:
         return self._database.fetch_all(who, "binned_collections", BinnedCollection)
 
     def take_collection_back(self, identity: Identity, collection_id: UUID) -> builtins.list[str]:
-        """Restore a collection and the documents deleted with it. Returns the reasons why some documents stayed in the
-        bin.
+        """Restore a collection and the documents deleted with it.
 
-        If the name is in use by now, the day of deletion is added. Raises `NotFound`.
+        Returns the reasons why some documents stayed in the bin. If a different collection has the name by now, the day
+        of deletion is added to the name. Raises `NotFound`.
         """
         require_admin(identity)
         where = {"collection_id": collection_id}

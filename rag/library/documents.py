@@ -624,7 +624,9 @@ class DocumentLibrary(CollectionLibrary):
         return state or QueueState(waiting=0, later=0, running=0, next_try_at=None)
 
     def meaning_totals(self, tenant_id: str) -> MeaningTotals:
-        """Count chunks and their vectors from the built-in meaning model; both are 0 if it is not installed."""
+        """Count chunks, and chunks with vectors from the built-in meaning model; both are 0 if the model is not
+        installed.
+        """
         if self._providers.meaning is None:
             return MeaningTotals(passages=0, done=0)
         totals = self._database.fetch_one(tenant_id, "meaning_totals", MeaningTotals)

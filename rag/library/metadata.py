@@ -114,7 +114,7 @@ class DocumentMetadata:
     def tag(
         self, identity: Identity, document_ids: Sequence[UUID], *, add: Sequence[str] = (), remove: Sequence[str] = ()
     ) -> None:
-        """Add tags to documents, and remove others. Raises `InvalidInput`, `NotFound`."""
+        """Add tags to documents, and remove tags. Raises `InvalidInput`, `NotFound`."""
         require_admin(identity)
         nothing = dict.fromkeys(("title", "folder", "tags", "language", "owner_id"))
         dates = dict.fromkeys(("valid_from", "valid_until", "review_on"))

@@ -60,7 +60,7 @@ class Finding:
 
 
 def find_in_pages(pages: Sequence[DocumentPage], text: str, *, limit: int) -> list[Finding]:
-    """Find `text` literally; without any match, find its words on pages which contain them all.
+    """Find `text` literally; without any match, find the words in `text` on pages which contain them all.
 
     A word also matches the beginning of a longer word: "holiday" finds "holidays".
     """

@@ -87,7 +87,9 @@ class Bill:
             yield
 
     def begin(self, operation: Operation, name: str, expected: Usage) -> UUID | None:
-        """Record a call before it starts, and return the record's id. A bill in memory only returns `None`."""
+        """Record a call before it starts, and return the record's id. The base class stores nothing, and returns
+        `None`.
+        """
         return None
 
     def keep_alive(self, call_id: UUID | None) -> None:

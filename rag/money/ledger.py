@@ -148,8 +148,8 @@ class Ledger:
     def document_costs(self, tenant_id: str, document_id: UUID) -> ProcessingCosts:
         """Return the cost to process a document, by step.
 
-        A step with an unpriced call is `None`, and then the total is too. Chunking only costs something if it embeds
-        sentences to find topic changes.
+        A step with an unpriced call has the cost `None`, and so has the total. Chunking only costs something if
+        sentences are embedded to find topic changes.
         """
         rows = self._database.fetch_all(tenant_id, "costs_of_document", _OperationCost, document_id=document_id)
         costs = {row.operation: row.cost for row in rows}

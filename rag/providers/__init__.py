@@ -55,7 +55,7 @@ class Embedder(Protocol):
 
 
 class EmbedderWrapper:
-    """Base class for a wrapper around an embedder: the same model, with an addition to each call."""
+    """Base class for a wrapper around an embedder: the same model, but each call is also charged or stored."""
 
     def __init__(self, embedder: Embedder) -> None:
         self.id = embedder.id
@@ -93,7 +93,7 @@ class Lost:
 
 @dataclass(frozen=True)
 class Discarded:
-    """Marks all earlier pieces as the model's reasoning; the answer begins with the next piece."""
+    """An event: all earlier pieces were the model's reasoning, and the answer begins with the next piece."""
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,7 @@ def _embed(text: str) -> FloatMatrix:
 
 @lru_cache(maxsize=50_000)
 def _features(word: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return positions and signed weights for a word and the parts of the word.
+    """Return positions in the vector, with signed weights, for a word and its parts.
 
     Weights are normalised, or a long word would outweigh the others.
     """
@@ -206,7 +206,7 @@ class MeaningEmbedder:
 
 
 class Engine:
-    """A process with the model, started on first use and again after it died. Thread-safe."""
+    """A process with the model, started on first use, and started again after the process died. Thread-safe."""
 
     def __init__(self, task: Literal["query", "passage"], *, is_background: bool) -> None:
         self._is_background = is_background

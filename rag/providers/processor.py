@@ -32,7 +32,7 @@ class ProcessorSlots:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Hold a slot inside the block. If this thread already holds a slot, it uses the same slot."""
+        """Hold a slot inside the `with` block. A thread which already holds a slot takes no second slot."""
         if self._has_place:
             yield
             return

@@ -303,9 +303,7 @@ class Providers:
         )
 
     def _wanted_embedder_id(self) -> str:
-        """Return the id of the embedder named in EMBEDDING_MODEL, completed if short; "" if no provider for it is
-        configured.
-        """
+        """Return the embedder's id from EMBEDDING_MODEL, completed if short; "" if the provider is not configured."""
         requested = self._settings.embedding_model
         if not requested or requested == self._builtin.id:
             return requested
@@ -320,7 +318,7 @@ class Providers:
     # Language models
 
     def chat_choice(self, profile: Profile) -> ModelChoice:
-        """Return the answering model, and whether it is the profile's."""
+        """Return the choice of the answering model: the profile's model, or a replacement."""
         return self._choose(
             profile,
             profile.answer.chat_provider,

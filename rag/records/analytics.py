@@ -323,7 +323,7 @@ class LoggedSearch:
 
 @dataclass(frozen=True, kw_only=True)
 class FoundDocument:
-    """A document, and for how many questions search found it."""
+    """A document, and the number of questions for which the search found the document."""
 
     document_id: UUID
     questions: int
@@ -331,7 +331,7 @@ class FoundDocument:
 
 @dataclass(frozen=True, kw_only=True)
 class PassageUse:
-    """A chunk, and in how many answers it is cited."""
+    """A chunk, and the number of answers citing the chunk."""
 
     document_id: UUID
     title: str

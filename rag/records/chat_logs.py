@@ -75,7 +75,7 @@ class SheetPage:
 
 @dataclass(frozen=True, kw_only=True)
 class SentPassage:
-    """A numbered chunk in the prompt for a question, as it was then."""
+    """A numbered chunk in the prompt for a question, with the text at that time."""
 
     number: int
     chunk_id: UUID

@@ -61,7 +61,9 @@ class Privacy:
     def __init__(
         self, database: Database, owner_conninfo: str = "", *, register: Callable[[Erasure], object] = lambda _: None
     ) -> None:
-        """`register` stores an erasure outside the database, to repeat it after an older backup is restored."""
+        """`register` stores an erasure outside the database. After an older backup is restored, the erasure is repeated
+        from there.
+        """
         self._database = database
         self._owner_conninfo = owner_conninfo
         self._register = register

@@ -27,7 +27,7 @@ from rag.types import Evidence, SearchResult
 
 @dataclass(frozen=True, kw_only=True)
 class EvidenceRule:
-    """The rule's numbers, with the questions on which they were tuned."""
+    """The numbers in the rule, with the questions on which the rule was tuned."""
 
     #: A word is found if at least this share in its terms is: a Korean word has syllable pairs for terms.
     matched_share: float = 0.5
@@ -557,8 +557,8 @@ def _of_other_languages(
 def select_citable(scored: Sequence[ScoredHit]) -> list[ScoredHit]:
     """Return the hits to cite, in order; empty if the documents do not answer.
 
-    Cited are the hits which are sure to answer, else those which perhaps answer, and hits which cover much of the same
-    words.
+    Cited are the hits which are sure to answer, else those which perhaps answer; also hits which cover much of the same
+    words in the question.
     """
     best = best_of(scored)
     outcome = outcome_of(best)

@@ -87,7 +87,7 @@ class Hits:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchHits:
-    """The results from `search`, with the data needed to judge them."""
+    """The results from `search`, with all data for judging the results."""
 
     results: tuple[SearchResult, ...]
     #: Passage counts for the question's terms.
@@ -396,7 +396,7 @@ def _fetch(
     limit: int,
     chunk_ids: Sequence[UUID] | None = None,
 ) -> list[_Row]:
-    """Fetch the best chunks by vector score plus keyword score, except documents still in ingestion.
+    """Fetch the best chunks by vector score plus keyword score, except from documents still in ingestion.
 
     `chunk_ids` are fetched in place of the chunks nearest in meaning.
     """

@@ -72,7 +72,9 @@ def with_folder(title: str, folder: str) -> str:
 
 
 class DocumentsOfCountries(NamedTuple):
-    """The found documents' ids, by whether they apply to the countries in a question."""
+    """The ids of found documents in three groups: for the countries in a question, for other countries, for no
+    country.
+    """
 
     #: In the folder for a country in the question.
     matching: frozenset[UUID] = frozenset()

@@ -56,7 +56,9 @@ Item = TypeVar("Item", bound=ScoredPassage)
 
 
 def refined(query: SearchQuery, statistics: TermStatistics, passages: Sequence[Item]) -> list[tuple[Item, float]]:
-    """Order hits by fused score, closeness between words, and names. Return them with new scores."""
+    """Order hits by fused score, closeness between words, and named titles and sections. Return the hits with new
+    scores.
+    """
     codes = [passage.language for passage in passages]
     terms: set[str] = set()
     near = [0.0] * len(passages)
@@ -102,7 +104,7 @@ def _terms_of(passage: ScoredPassage) -> NDArray[np.int32]:
 def mentioned_names(
     query: str, language: str, results: Sequence[SearchResult], languages: Mapping[UUID, str]
 ) -> tuple[str, ...]:
-    """Return the titles and sections which the question names, judged by the words which distinguish them."""
+    """Return the titles and sections which the question names, by the words which only they have."""
     terms = {term for code in set(languages.values()) for term in question_terms(query, language, code)}
     by_name = {known_by(r.title, r.folder): languages[r.document_id] for r in results if r.title}
     sections = {_heading(r): languages[r.document_id] for r in results if r.section}

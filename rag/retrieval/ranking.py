@@ -364,7 +364,7 @@ def written_on(metadata: Mapping[str, Any]) -> date | None:
 
 
 def day_of(value: Any) -> date | None:
-    """Parse a day from ISO 8601 text, or from milliseconds since 1970, as notice boards have them.
+    """Parse a day from ISO 8601 text, or from milliseconds since 1970, which notice boards use.
 
     Milliseconds give the day in Korea; 0 gives `None`.
     """

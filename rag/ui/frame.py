@@ -1,4 +1,5 @@
-"""Build the HTML and scripts around every page: the first paint, sign out, a session's end, answers to follow.
+"""Build the HTML and scripts around every page: the first paint, sign out, a session's end, following answers in
+progress.
 
 Styles and scripts drawn by a page arrive with its first run, too late for the first paint: the sidebar would push the
 page aside, and grey bars would fill empty places. They are therefore added to Streamlit's index HTML file.

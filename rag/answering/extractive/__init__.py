@@ -141,7 +141,7 @@ def _readings(question: str, passages: Passages, focus: str) -> list[Reading]:
 
 
 class _Choice(NamedTuple):
-    """The chosen sentences, best first, and the candidates they were chosen from."""
+    """The chosen sentences, best first, and all candidates."""
 
     chosen: list[CandidateSentence]
     candidates: list[CandidateSentence]

@@ -20,8 +20,10 @@ from rag.text.figures import figures
 
 
 def of_named_folder(reading: Reading) -> list[CandidateSentence]:
-    """Return the candidates. If the question names a folder, sentences are dropped if they are from a document which
-    has a copy with the same title in this folder.
+    """Return the candidates for quotation.
+
+    If the question names a folder, sentences from documents in other folders are dropped if this folder has a document
+    with the same title.
     """
     candidates, question_terms = reading.candidates, reading.question_terms
     folders: dict[frozenset[str], set[frozenset[str]]] = {}
@@ -176,7 +178,7 @@ def beginning(candidates: Sequence[CandidateSentence]) -> list[CandidateSentence
 
 
 def around(best: CandidateSentence, everything: Sequence[CandidateSentence]) -> list[CandidateSentence]:
-    """Return the sentences around the best sentence in its paragraph, which often explain it."""
+    """Return the sentences around the best sentence in the same paragraph, which often explain the best sentence."""
     if best.kind != "sentence":
         return []
     same = {c.position: c for c in everything if c.passage == best.passage}

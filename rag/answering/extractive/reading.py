@@ -112,7 +112,7 @@ class Passages:
 
 
 class Reading(NamedTuple):
-    """The passages' sentences, read for a question, and the candidates for quotation among them."""
+    """The passages' sentences, read for a question, and the sentences which may be quoted (candidates)."""
 
     question: str
     question_terms: frozenset[str]
@@ -203,7 +203,9 @@ class _Wording:
 
 @dataclass(frozen=True)
 class _OpenPassage:
-    """A passage with its units, and terms from titles and headings above."""
+    """A passage divided into units (sentences, list items, rows, headings), with terms from titles and headings
+    above.
+    """
 
     citation: Citation
     language: str
@@ -276,7 +278,7 @@ def _branch_value(name: str, text_language: str, folder: frozenset[str], wording
 
 @dataclass(frozen=True)
 class _Place:
-    """A unit's position in the passage, with the headings above."""
+    """The position of a unit (sentence, list item, row or heading) in the passage, with the headings above."""
 
     position: int
     #: The heading above, as text and as terms; and the heading to prepend when comparing by meaning, "" within the same
@@ -291,7 +293,7 @@ class _Place:
 
 
 def _place_units(passage: _OpenPassage) -> Iterator[tuple[Unit, _Place]]:
-    """Yield the passage's units in order, each with position and headings."""
+    """Yield a passage's units (sentences, list items, rows, headings) in order, each with position and headings."""
     heading, above = passage.heading, frozenset[str]()
     # Across languages, a short sentence compares better with its heading (docs/measurements/answering.md, "Replies").
     headed = bare_heading(heading) if passage.is_across else ""
@@ -346,7 +348,9 @@ def _candidates(passage: _OpenPassage, place: int, wording: _Wording) -> Iterato
 def _factors(
     unit: Unit, near: _Place, passage: _OpenPassage, wording: _Wording, *, is_of_type: bool, mark: Naming
 ) -> Iterator[float]:
-    """Yield a unit's score factors which do not depend on the words shared with the question."""
+    """Yield a unit's score factors, except the share of the question's words. A unit is a sentence, list item or
+    row.
+    """
     question, kind, text = wording.text, wording.kind, unit.text
     is_last = near.position == len(passage.units) - 1
     yield passage.value
@@ -416,8 +420,8 @@ def _limits_another(text: str, question: str) -> bool:
 
 
 def _is_label(unit: Unit) -> bool:
-    """Whether a sentence or item is a few words without final punctuation or digits, for example an entry of a table of
-    contents.
+    """Whether a sentence or list item is only a label: a few words without final punctuation or digits, as in a table
+    of contents.
     """
     return (
         unit.kind in ("item", "sentence")
@@ -428,9 +432,10 @@ def _is_label(unit: Unit) -> bool:
 
 
 def _quotable(everything: Sequence[CandidateSentence]) -> list[CandidateSentence]:
-    """Return the units which may be quoted: without headings, questions, units without words, and cut-off units.
+    """Return the sentences, list items and rows which may be quoted, without questions, texts without words, and
+    cut-off texts.
 
-    A unit is cut off if a different unit starts with the same text.
+    A text is cut off if a different text starts with the same words.
     """
     quotable = [
         c for c in everything if c.kind != "heading" and not c.text.endswith(("?", "？")) and SAYING.search(c.text)

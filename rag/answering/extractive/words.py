@@ -68,7 +68,7 @@ def _between(language: str) -> re.Pattern[str]:
 
 
 def without_units(weights: dict[str, float], question: str, language: str) -> dict[str, float]:
-    """Return the weights without the question's unit, for example "days", unless no other word remains."""
+    """Return the weights without the unit in the question, for example "days", unless no other word remains."""
     units = frozenset(term for unit in UNIT.findall(question) for term in tokenize(unit, language))
     return {term: weight for term, weight in weights.items() if term not in units} or weights
 

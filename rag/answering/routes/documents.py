@@ -76,7 +76,7 @@ class OutlineSection:
 
 @dataclass(frozen=True)
 class Contents:
-    """A whole document: parts in order, and passages."""
+    """A whole document: sections in order, and passages."""
 
     document: WholeDocument
     parts: tuple[OutlineSection, ...]
@@ -111,7 +111,7 @@ class NumberedPassages:
         self._days: dict[UUID, str] = {}
 
     def cite(self, document: WholeDocument, chunk: DocumentChunk | None, section: str = "") -> str:
-        """Return the citation marker for a passage, with a space before it; "" without a passage."""
+        """Return the citation marker for a passage, after a space; "" without a passage."""
         if chunk is None:
             return ""
         if chunk.id not in self._numbers:
@@ -353,7 +353,7 @@ def find_named_documents(
 ) -> list[WholeDocument]:
     """Return the documents which a question names, newest first; empty if the words name no document.
 
-    `earlier` are the previous messages, latest first: "summarise it" means a document named there.
+    `earlier` are the previous messages, latest first: "summarise it" means a document named in a previous message.
     """
     terms = frozenset(tokenize(subject, language))
     everything = library.documents()
@@ -402,7 +402,7 @@ def find_named_documents(
 
 
 def _find_by_headings(library: ReadableDocuments, mere: Sequence[str], language: str) -> list[WholeDocument]:
-    """Return the documents with the given words in a heading, when no title has them: "the plan".
+    """Return the documents with the given words in a heading, when no title has the words: "the plan".
 
     Returns [] unless there are 2 to `MOST_CHOICES` documents, because a single match may be about something else.
     """

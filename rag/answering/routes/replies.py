@@ -167,7 +167,7 @@ class Writer:
         output_tokens: int,
         preview: RouteReply | None = None,
     ) -> RouteReply:
-        """Return the reply, or a question with the cost if writing it is expensive and not confirmed.
+        """Return the reply; if writing is expensive and not confirmed, return a question with the cost instead.
 
         `preview` is a free reply to show above the question. `output_tokens` are expected for each part.
         """

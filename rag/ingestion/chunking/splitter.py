@@ -35,9 +35,10 @@ HALF = 0.4
 def smart_spans(
     text: str, chunk_size: int, overlap: int, minimum: int, breaks: Sequence[int] = ()
 ) -> list[tuple[int, int]]:
-    """Return spans with at most `chunk_size` characters which cover the text. `breaks` are section starts.
+    """Return spans with at most `chunk_size` characters which cover the text.
 
-    The overlap is whole sentences, else whole words, if they fit its length.
+    `breaks` are section starts. Consecutive spans overlap by whole sentences, else whole words, up to `overlap`
+    characters.
     """
     return _spans_within(Boundaries(text, breaks), 0, len(text), chunk_size, overlap, minimum)
 

@@ -655,9 +655,10 @@ def _warn_if_blank(page: Page) -> Page:
 
 
 def attached(content: bytes, file_name: str, options: LoadOptions = DEFAULT_OPTIONS) -> list[AttachedFile]:
-    """Return the attached files with a known ending. Together they may have the size allowed for a single file.
+    """Return the attached files with a known ending.
 
-    Pictures are left out, because most pictures in mails belong to signatures. Raises `DocumentError`s.
+    The size limit for a single file applies to all of them together. Pictures are left out, because most pictures in
+    mails belong to signatures. Raises `DocumentError`s.
     """
     loader = _loader_for(content, file_name, "", options)
     files: list[AttachedFile] = []

@@ -1,7 +1,7 @@
-"""Load Markdown: headings and lists stay as written; links, notes and HTML tables are written as read.
+"""Load Markdown: headings and lists stay as written; links, footnotes and HTML tables are converted to text.
 
-Headings, lists, tables and emphasis stay as written, and so does everything between code marks. A note moves into the
-sentence which refers to it: `[^1]` alone is useless, and would look like a citation.
+Headings, lists, tables and emphasis stay as written, and so does everything between code marks. A footnote moves into
+the sentence which refers to it: `[^1]` alone is useless, and would look like a citation.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 
 
 def load_markdown(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
-    """Load Markdown as its reader sees it, with its headings as sections.
+    """Load Markdown as a reader sees the page, with headings as sections.
 
-    Comments, front matter and struck text are left out, and notes are moved into the sentence which refers to them.
+    Comments, front matter and struck text are left out, and footnotes are moved into the sentence which refers to them.
     """
     source = decoded(content)
     text = source.text.replace("\r\n", "\n").removeprefix("\ufeff")
@@ -188,7 +188,7 @@ class Marks:
 
 
 def written_marks(text: str) -> tuple[str, str]:
-    """Return the text with its marks written, and the struck text."""
+    """Return the text with footnotes, raised and lowered text converted to plain text; also return the struck text."""
     if not any(mark in text for mark in ("[^", "^[", "~", "^", "<")):
         return text, ""
     marks = Marks()

@@ -318,9 +318,11 @@ class RawPages:
         first_warnings: Sequence[str],
         headings: Callable[[StyledPage], Sequence[Sequence[str]]],
     ) -> Iterator[tuple[Page, StyledPage]]:
-        """Yield the clean pages, with labels and marks, and the styles. The first page also gets `first_warnings`.
+        """Yield the clean pages with their printed page numbers (labels) and their boxes (marks), and the styles of
+        their lines.
 
-        `headings` finds the headings on a page; each heading is a list of lines.
+        The first page also gets `first_warnings`. `headings` finds the headings on a page; each heading is a list of
+        lines.
         """
         compounds = frozenset(self._compounds)
         for number, packed in enumerate(self._packed, 1):

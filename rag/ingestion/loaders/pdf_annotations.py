@@ -69,7 +69,7 @@ class Addition:
 
     @property
     def lettered(self) -> Box:
-        """Return the box around the first text line, in points; estimated for high boxes."""
+        """Return the box around the annotation's first text line, in points; estimated if the box is high."""
         left, bottom, right, top = self.box
         if top - bottom > 3 * TEXT_HEIGHT:
             return left, top - TEXT_HEIGHT - 2, right, top - 2
@@ -299,7 +299,9 @@ def _file_name(specification: Any) -> str:
 
 @dataclass(frozen=True)
 class PlacedAddition:
-    """An addition, and where to insert it: before or after the letter `index` in the page's text, or -1 for below."""
+    """An annotation's text, and where to insert it: before or after the letter `index` in the page's text, or below
+    (-1).
+    """
 
     addition: Addition
     index: int
@@ -307,7 +309,7 @@ class PlacedAddition:
     is_line: bool = False
 
     def word(self) -> PlacedWord:
-        """Return the addition as a word, for a table cell. The word's range of letters in the page's text is empty."""
+        """Return the annotation's text as a word for a table cell. It covers no letters in the page's text."""
         left, bottom, right, top = self.addition.lettered
         words = " ".join(self.addition.text.split())
         return PlacedWord(Word(words, (left, bottom, min(right, left + 6.0 * len(words)), top)), self.index, self.index)
@@ -316,7 +318,8 @@ class PlacedAddition:
 def place_additions(
     additions: Sequence[Addition], words: Sequence[PlacedWord], page_box: Box, *, is_turned: bool
 ) -> list[PlacedAddition]:
-    """Choose where to insert additions among a page's words. Additions outside the page are dropped.
+    """Choose where to insert annotations' texts (additions) among a page's words. Additions outside the page are
+    dropped.
 
     On a rotated page, and on a page without words, additions become lines below the text.
     """

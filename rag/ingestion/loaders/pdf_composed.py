@@ -99,7 +99,7 @@ def _stroke(text_page: Any, characters: list[str], stroke: int, signs: dict[int,
 
 
 def _close(text_page: Any, characters: list[str], index: int) -> None:
-    """Remove the blanks around a part which was combined, if the letters on both sides touch."""
+    """Remove the blanks around a combined accent or stroke, if the letters on both sides touch."""
     first = last = index
     while first > 0 and characters[first - 1] in (" ", REMOVED):
         first -= 1

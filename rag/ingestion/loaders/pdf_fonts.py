@@ -27,14 +27,16 @@ def open_pdf(content: bytes, password: str | None = None) -> pypdfium2.PdfDocume
 
 
 class FontsWithBoxes(pypdfium2.PdfSysfontBase):  # type: ignore[misc]
-    """The machine's fonts, and boxes for Korean, Chinese and Japanese if no font there has them."""
+    """The machine's fonts, and box fonts for Korean, Chinese and Japanese if the machine has no font for these."""
 
     def MapFont(self, _: Any, weight: int, italic: int, charset: int, pitch: int, face: Any, exact: Any) -> int | None:
         handle: int | None = self.default.MapFont(self.default, weight, italic, charset, pitch, face, exact)
         return HANDLE if not handle and charset in CHARSETS else handle
 
     def GetFontData(self, _: Any, font: int, table: int, buffer: Any, size: int) -> int:
-        """Return the font file's size in bytes, and copy the file to the buffer if it fits; 0 for a single table."""
+        """Return the font file's size in bytes, and copy the file to the buffer if it fits; 0 if only a part (table) is
+        requested.
+        """
         if font != HANDLE:
             length: int = self.default.GetFontData(self.default, font, table, buffer, size)
             return length

@@ -151,7 +151,7 @@ def _sample_line(text_page: Any, text: str, start: int, end: int, texts: dict[in
 
 
 def positions_of(lines: Sequence[str], places: dict[int, Box | None]) -> dict[int, Box]:
-    """Convert boxes by line number to boxes by position in the text's lines. A table counts as a single line before."""
+    """Convert boxes by index in `lines` to boxes by line number in the text, in which a table has several lines."""
     boxes: dict[int, Box] = {}
     position = 0
     for index, line in enumerate(lines):

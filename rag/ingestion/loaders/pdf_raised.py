@@ -108,7 +108,9 @@ def _is_raised(item: TextObject, neighbour: TextObject, *, is_before: bool = Fal
 
 
 def drawn_small(texts: dict[int, TextObject]) -> dict[int, bool]:
-    """Find raised (true) and lowered (false) glyphs within the normal size, by address; they may be small figures."""
+    """Find raised (true) and lowered (false) glyphs inside text in the normal size, by address; they may be small
+    figures.
+    """
     is_raised_by_address: dict[int, bool] = {}
     for address, item in texts.items():
         left, bottom, right, top = item.box
@@ -155,7 +157,7 @@ def small_runs(
 
 
 def mark_runs(characters: list[str], runs: Sequence[SmallRun]) -> None:
-    """Mark raised and lowered letters in a page's text, for `written_lines`."""
+    """Mark raised and lowered letters in a page's text with placeholders, which `written_lines` replaces."""
     for run in runs:
         run_text = "".join(characters[run.start : run.end]).strip()
         if run.is_fraction:

@@ -314,7 +314,7 @@ class _Slide:
 
 
 def _placeholder(shape: Any) -> str | None:
-    """Return the type of a placeholder shape, "" if it has no type; `None` for other shapes."""
+    """Return the type of a placeholder shape, "" for a placeholder without type; `None` for other shapes."""
     placeholder = next(shape.iter(P + "ph"), None)
     return None if placeholder is None else placeholder.get("type") or ""
 

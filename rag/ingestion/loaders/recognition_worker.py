@@ -104,7 +104,7 @@ NO_RULES = RulingLines((), ())
 
 
 class Reader:
-    """Finds lines in pictures and reads them."""
+    """Finds lines of text in pictures, and recognises their text."""
 
     def __init__(self) -> None:
         self._engine = rapidocr.RapidOCR(

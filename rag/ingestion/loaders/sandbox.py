@@ -537,7 +537,7 @@ class _Process:
         raise self._reason()
 
     def _wait_until_confined(self) -> None:
-        """Wait for the process to report its confinement. Until then it gets no file."""
+        """Wait for the process to report its confinement. Until then the process gets no file."""
         timer = self._kill_after(START_SECONDS)
         try:
             first = read_message(self._process.stdout, 65_536)  # type: ignore[arg-type]

@@ -72,7 +72,7 @@ class Source(Protocol):
         ...
 
     def expected(self) -> int:
-        """Estimate the number of items, for the progress bar; 0 if unknown before listing them."""
+        """Estimate the number of items, for the progress bar; 0 if the number is unknown before listing."""
         ...
 
 

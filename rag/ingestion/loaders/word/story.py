@@ -114,7 +114,10 @@ class Field:
 
 @dataclass
 class Flow:
-    """A part's lines. `carried` is a paragraph which the next continues, because the mark between was deleted."""
+    """Lines from a document part.
+
+    `carried` is a paragraph which continues in the next paragraph, because the paragraph mark between was deleted.
+    """
 
     lines: list[Line] = field(default_factory=list)
     carried: Words | None = None
@@ -285,7 +288,7 @@ class Story:
                 self.tally.inserted += 1
 
     def _end(self, flow: Flow) -> None:
-        """Write the carried paragraph, if any, when a flow ends."""
+        """After a part's last line, write the paragraph which was waiting to be continued, if any."""
         if flow.carried is not None:
             words, flow.carried = flow.carried, None
             self._write(words, 0, "", flow)
@@ -635,7 +638,7 @@ class Story:
         return self.notes.in_place(" ".join(" ".join(parts).split()))
 
     def _pieces(self, cell: Any) -> Any:
-        """Yield the parts of a cell in order: (lines, whether they are an inner table)."""
+        """Yield a cell's contents in order: (lines, whether the lines are an inner table)."""
         flow = Flow()
         for element in cell:
             if name_of(element.tag) == "w:tcPr":

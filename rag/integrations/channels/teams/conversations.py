@@ -113,8 +113,8 @@ class TeamsConversations:
     async def take(self, token: str, content: bytes) -> None:
         """Check a message and start to answer it.
 
-        Raises `KeyRejected` if it is not proven to be from Teams, `NotAllowed` for other companies, `BodyUnreadable`,
-        and `TooManyRequests`.
+        Raises `KeyRejected` if the message is not proven to be from Teams, `NotAllowed` for other companies,
+        `BodyUnreadable`, and `TooManyRequests`.
         """
         try:
             activity = Activity.model_validate_json(content)

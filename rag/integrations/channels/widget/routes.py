@@ -220,7 +220,9 @@ async def page(request: Request) -> Response:
 
 
 def frame_policy(widget: Widget) -> str:
-    """Return the page's Content-Security-Policy, with the sources it may load from and the sites which may show it."""
+    """Return the Content-Security-Policy for the widget's page: allowed sources for content, and sites which may show
+    the page.
+    """
     return (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
         f"base-uri 'none'; form-action 'none'; frame-ancestors {' '.join(widget.sites) or chr(39) + 'none' + chr(39)}"

@@ -55,7 +55,7 @@ KEY_PROBLEMS = frozenset({"InvalidAccessKeyId", "SignatureDoesNotMatch", "Invali
 
 @dataclass(frozen=True, kw_only=True)
 class Bucket:
-    """A bucket or a folder in it, and the keys."""
+    """A bucket, or a folder in a bucket, and the access keys."""
 
     address: str
     name: str

@@ -57,7 +57,7 @@ SENTENCES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Library:
-    """A library or a person's OneDrive, and the app registration in Entra ID to read it with."""
+    """A library or a person's OneDrive, and the app registration in Entra ID for reading."""
 
     tenant: str
     client_id: str

@@ -83,7 +83,9 @@ def read_export(path: Path) -> Export:
 
 
 def _number_records(path: Path) -> Iterator[tuple[int, str, Any]]:
-    """Yield pairs: a number with the unit, line or record, and the parsed JSON, or `_Unusable` for invalid JSON."""
+    """Yield triples: a number, "line" or "record" for the counted unit, and the parsed JSON, or `_Unusable` for invalid
+    JSON.
+    """
     with path.open("rb") as file:
         first = next((line for line in file if line.strip()), b"")
     value = _parse(first)
