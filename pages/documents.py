@@ -365,7 +365,7 @@ def ask_to_replace(*, is_open: bool) -> None:
     on_dismiss=partial(ask_to_replace, is_open=False),
 )
 def ask_for_files() -> None:
-    """Ask for the selected documents' new files."""
+    """Draw a dialog in which people choose the selected documents' new files."""
     filters = DocumentFilters(document_ids=tuple(state.documents_selected))
     draw_replacing_several(
         library.names(identity, filters, limit=None),
@@ -775,7 +775,7 @@ def draw_panel(document_id: UUID) -> None:
 
 
 def draw_reference(document: Document) -> None:
-    """Draw a reference document's steps."""
+    """Draw a reference document's processing steps, with buttons."""
     references = services().references
     try:
         reference = references.get(identity, document.id)

@@ -438,7 +438,7 @@ def number(value: float | Decimal, decimals: int | None = None) -> str:
 
 
 def percentage(share: float, decimals: int = 1) -> str:
-    """Write a share of 0 … 1 as `77.2%`."""
+    """Format a share, 0 … 1, like `77.2%`, in the reader's language."""
     from babel import numbers
 
     language = current()
@@ -466,7 +466,7 @@ def dollars(amount: Decimal, decimals: int) -> str:
 
 
 def duration(milliseconds: float | None, *, is_about: bool = False) -> str:
-    """Write `340 ms`, `3.2 s`, `2 min 5 s`, `1 h 4 min`, `about 3.2 s`; a dash when unknown."""
+    """Format a duration like `340 ms`, `3.2 s`, `2 min 5 s`, `1 h 4 min`, `about 3.2 s`; a dash when unknown."""
     if milliseconds is None:
         return "–"
     if is_about:
@@ -488,14 +488,14 @@ def duration(milliseconds: float | None, *, is_about: bool = False) -> str:
 
 
 def day(moment: date | datetime) -> str:
-    """Write `21 Nov 2026`."""
+    """Format a day like `21 Nov 2026`, in the reader's language."""
     from babel import dates
 
     return str(dates.format_date(moment, "medium", locale=locale()))
 
 
 def short_day(moment: date) -> str:
-    """Format `21 Nov`, for use with a known year."""
+    """Format a day like `21 Nov`, where the year is known."""
     from babel import dates
 
     return str(dates.format_skeleton("MMMd", moment, locale=locale()))
@@ -515,7 +515,7 @@ def table_date(*, with_year: bool = True, with_time: bool = False) -> str:
 
 
 def clock(moment: datetime) -> str:
-    """Write `14:05`."""
+    """Format a time like `14:05`, in the reader's language."""
     if current() == ENGLISH:
         return f"{moment:%H:%M}"
 

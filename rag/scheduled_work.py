@@ -125,13 +125,13 @@ class ScheduledWork:
         return can_send(self._settings)
 
     def recipients(self, tenant_id: str) -> Recipients:
-        """Return who gets e-mails."""
+        """Return the roles which get e-mails with the digest and with alerts."""
         stored: dict[str, str] = self._database.fetch_value(tenant_id, "letters") or {}
         roles = {name: None if role == "nobody" else Role(role) for name, role in stored.items()}
         return Recipients(**{name: roles[name] for name in ("digest_for", "alerts_for") if name in roles})
 
     def set_recipients(self, identity: Identity, recipients: Recipients) -> None:
-        """Set who gets e-mails. For administrators."""
+        """Set the roles which get e-mails with the digest and with alerts. For administrators."""
         require_admin(identity)
         if Role.EMPLOYEE in (recipients.digest_for, recipients.alerts_for):
             raise InvalidInput("Reports and alerts go to managers or administrators.")

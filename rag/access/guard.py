@@ -171,8 +171,8 @@ RECOGNISED_AT_ONCE = 100
 
 
 class AuthGuard:
-    """Check each request: pass it on with `scope["identity"]` and `x-hr-*` headers, or respond without
-    passing it on.
+    """Middleware which checks each request, and passes it on with `scope["identity"]` and `x-hr-*` headers, or responds
+    with a refusal.
     """
 
     def __init__(

@@ -185,7 +185,7 @@ RESETS_FOR_ONE, RESETS_WITHIN_SECONDS = 3, 15 * 60
 
 @dataclass(frozen=True, kw_only=True)
 class Browser:
-    """The browser a sign-in attempt comes from."""
+    """The data by which a browser is recognised at sign-in: tokens and network address."""
 
     #: The token stored at a person's sign-in in this browser; "" without a token.
     known_token: str = ""

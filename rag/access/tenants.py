@@ -59,7 +59,7 @@ INDEX_TABLES = re.compile(r"chunk_(keywords|terms|bits)|keyword_.*|spare_vectors
 
 @dataclass(frozen=True, kw_only=True)
 class Tenant:
-    """A row of `tenants`."""
+    """A row in `tenants`: a company with id, name and allowed e-mail domains."""
 
     id: str
     name: str

@@ -100,7 +100,7 @@ async def _run(app: ASGIApp, scope: Scope, socket: _Socket) -> None:
 
 
 class _Socket:
-    """A websocket which a different thread can close."""
+    """A websocket which other threads can close."""
 
     def __init__(self, receive: Receive, send: Send) -> None:
         self._receive = receive

@@ -113,7 +113,7 @@ Naming = Literal["asked", "another", "several", "none"]
 
 
 class Marks(NamedTuple):
-    """The letters and the number in a question."""
+    """The letters with their words ("band B"), and the number with its word ("level 3"), in a question."""
 
     letters: frozenset[tuple[str, str]]
     numbered: tuple[str, int] | None

@@ -56,7 +56,7 @@ class _Wordings(NamedTuple):
 
 @dataclass(frozen=True)
 class Carried:
-    """A question, completed from the conversation."""
+    """A question completed from the conversation, with details on what was added."""
 
     #: The question to search for.
     text: str
@@ -102,7 +102,7 @@ def carry_over(
 
 
 def leans_on_history(question: str, language: str) -> bool:
-    """Whether a question may need the conversation to be understood."""
+    """Whether a question may be unclear without the conversation."""
     most = UNSPACED_TERMS if language in UNSPACED else FOLLOW_UP_TERMS
     return points_to_history(question, language) or len(_terms(question, language)) <= most
 

@@ -29,7 +29,7 @@ LOOK_UP_SECONDS = 0.5
 
 
 class Snapshot(NamedTuple):
-    """An answer at one moment."""
+    """An answer's text, steps, citations and state at one moment."""
 
     text: str
     steps: tuple[StepEvent, ...]

@@ -1,4 +1,4 @@
-"""Word notices for their readers: operators read about keys and settings, everybody else about the consequence."""
+"""Choose how notices are worded: operators read about keys and settings, everybody else about the consequence."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ ONLY_CHOSEN = N_("Only the documents that were chosen were searched. The others 
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """The services used by the steps."""
+    """The services which the pipeline's steps use."""
 
     retriever: Retriever
     providers: Providers
@@ -192,7 +192,7 @@ class AnswerState:
     # Progress and outcome
 
     def step(self, name: str, detail: str = "") -> None:
-        """Report a starting step to the reader."""
+        """Record that a step starts, and report this to the reader."""
         (self.on_step or self._steps.append)(StepEvent(name, detail))
 
     def pending_steps(self) -> Iterator[StepEvent]:

@@ -212,7 +212,7 @@ class WebhookBody(BaseModel):
 
 
 class WebhookAnswer(ApiModel):
-    """Whether an event was received and queued."""
+    """The response to an event: whether the event was received, and whether work was queued."""
 
     received: bool
     queued: bool = Field(description="False where it says nothing new: it came before, or a later one did.")

@@ -31,7 +31,7 @@ class Health:
 
     @property
     def ok(self) -> bool:
-        """Whether people can ask questions."""
+        """Whether the installation works well enough for people to ask questions."""
         return all(check.state != "failed" for check in self.checks)
 
     def to_json(self) -> dict[str, Any]:

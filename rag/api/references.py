@@ -426,7 +426,7 @@ def get_reference_document(caller: Caller, id: UUID) -> One:
     f"{PATH}/{{id}}", summary="Change a document's metadata", dependencies=[WRITE], responses=reference_problems(404)
 )
 def change_reference_document(caller: Caller, id: UUID, body: Revision) -> One:
-    """Change title, source or category."""
+    """Change a reference document's title, source description or category."""
     changed = services().references.change(
         caller, id, title=body.title, source_description=body.source_description, category=body.category
     )
@@ -558,7 +558,7 @@ def list_opinions(caller: Caller, part: Annotated[Listing, Query()]) -> OpinionL
     "/api/opinion/{id}", summary="One of your drafts", dependencies=[needs("chat")], responses=reference_problems(404)
 )
 def get_opinion(caller: Caller, id: UUID) -> OpinionShape:
-    """Return a draft with the chunks it cites."""
+    """Return an opinion's draft, with the cited chunks."""
     return OpinionShape.of(services().opinions.get(caller, id))
 
 

@@ -51,7 +51,7 @@ class RAGSearchResult(ApiModel):
 
 @dataclass(frozen=True, kw_only=True)
 class SourceDocument:
-    """A document's columns shown in results."""
+    """A document's columns for display in search results."""
 
     id: UUID
     title: str

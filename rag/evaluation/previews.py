@@ -32,7 +32,7 @@ Verdict = Literal["answered", "perhaps", "none"]
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOutcome:
-    """The hits for a question under a set of settings."""
+    """The hits which a search found for a question with certain settings, and whether they answer it."""
 
     verdict: Verdict
     passages: tuple[Citation, ...]
@@ -40,7 +40,7 @@ class SearchOutcome:
     problem: str = ""
 
     def without(self, other: SearchOutcome) -> tuple[Citation, ...]:
-        """Return the hits which `other` lacks."""
+        """Return the hits which are not among the hits of `other`."""
         other_ids = {passage.chunk_id for passage in other.passages}
         return tuple(passage for passage in self.passages if passage.chunk_id not in other_ids)
 

@@ -125,7 +125,7 @@ def add_pages(connection: Connection, document: Document, pages: Sequence[tuple[
 
 
 def page_row(document: Document, page: Page, language: str) -> dict[str, Any]:
-    """Convert a page to column values."""
+    """Return the values for a page's database row, by column."""
     return {
         "document_id": document.id,
         "number": page.number,

@@ -87,7 +87,9 @@ class CollectionLibrary:
         self._database.execute(who, "note_last_collection", collection_id=collection.id)
 
     def contents(self, who: Who) -> dict[UUID, CollectionContents]:
-        """Return each collection's contents, by id."""
+        """Return the counts for each collection: documents, pages, chunks, conversations and people; by
+        collection id.
+        """
         rows = self._database.fetch_all(who, "collection_contents", CollectionContents, collection_id=None)
         return {contents.collection_id: contents for contents in rows}
 

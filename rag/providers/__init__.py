@@ -34,7 +34,7 @@ NOT_OLLAMA = N_("Nothing at OLLAMA_URL answers as Ollama does. Check the address
 
 @runtime_checkable
 class Embedder(Protocol):
-    """Turns texts into vectors."""
+    """A model which turns texts into vectors."""
 
     #: `provider/model@dimensions`; stored with every vector, never mixed with another id.
     id: str
@@ -98,14 +98,14 @@ class Discarded:
 
 @dataclass(frozen=True)
 class Completion:
-    """A whole reply."""
+    """A model's whole reply."""
 
     text: str
     usage: Usage
 
 
 class CompletionModel(Protocol):
-    """Writes a text as a whole."""
+    """A model which writes a text as a whole."""
 
     provider: str
     model: str
@@ -124,7 +124,7 @@ class CompletionModel(Protocol):
 
 @runtime_checkable
 class ChatModel(CompletionModel, Protocol):
-    """Writes a text as a whole or piece by piece."""
+    """A model which writes a text as a whole or piece by piece."""
 
     def stream(
         self,

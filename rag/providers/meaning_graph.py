@@ -62,7 +62,7 @@ class ModelFile:
         return self._bytes[begin : begin + length].view(np.float32)
 
     def blocks(self, name: str) -> NDArray[Any]:
-        """Return a matrix's blocks in file order."""
+        """Return a matrix's blocks of 4-bit weights, in file order."""
         begin, length = self._tensors[name]
         return self._bytes[begin : begin + length].view(np.dtype([("scale", "<f2"), ("weights", "u1", BLOCK // 2)]))
 

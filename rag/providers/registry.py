@@ -50,7 +50,7 @@ ASKABLE = tuple(spec.name for spec in PROVIDERS if variable_of(spec.name))
 
 @dataclass(frozen=True)
 class Connections:
-    """The configured providers, by name."""
+    """The connections to all configured providers, by name."""
 
     #: The provider OPENAI_BASE_URL points to, configured or not.
     primary: str

@@ -72,7 +72,7 @@ def cancellable(open_source: Callable[[], ClosableStream[Item]], *, cancel: Even
 
 
 class _Opening(Generic[Opened]):
-    """A source being opened in a separate thread."""
+    """A stream which a separate thread is opening."""
 
     def __init__(self, open_source: Callable[[], ClosableStream[Opened]]) -> None:
         self._open_source = open_source

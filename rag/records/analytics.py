@@ -416,7 +416,9 @@ class AddedDays:
                 return added
 
     def add_up_soon(self, tenant_id: str) -> None:
-        """Store sums of days for half a second, then continue with any remaining days in a background thread."""
+        """For half a second, compute missing sums of finished days; then continue with the rest in a background
+        thread.
+        """
         until = clock.monotonic() + ADDING_SECONDS
         while self._add_some(tenant_id)[1]:
             if clock.monotonic() >= until:
@@ -424,7 +426,7 @@ class AddedDays:
                 return
 
     def _add_some(self, tenant_id: str) -> tuple[int, bool]:
-        """Sum up to `DAYS_AT_ONCE` days and `WEEKS_AT_ONCE` weeks.
+        """Compute sums for up to `DAYS_AT_ONCE` days and `WEEKS_AT_ONCE` weeks.
 
         Returns the number of days, and whether more may remain.
         """

@@ -240,7 +240,7 @@ def _remove_phrase(text: str, phrase: str) -> str:
 
 @dataclass(frozen=True)
 class VersionPassage:
-    """A passage from an earlier version."""
+    """A passage from a version of a document other than the published version."""
 
     chunk_id: UUID
     document_id: UUID

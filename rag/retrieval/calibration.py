@@ -38,7 +38,7 @@ _SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]?")
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """The measured threshold and cosines."""
+    """A measured threshold, and the cosines from which it was computed."""
 
     threshold: float
     default: float
@@ -105,7 +105,9 @@ class Calibrations:
         self._chat_logs = chat_logs
 
     def embed_questions(self, collection: Collection, texts: Sequence[str]) -> FloatMatrix:
-        """Embed questions with the collection's embedder, and charge the collection. Raises `ProviderError`."""
+        """Embed questions with the collection's embedder; the cost is charged to the collection. Raises
+        `ProviderError`.
+        """
         return generate_embeddings_batch(texts, embedder=self._embedder(collection), purpose="query").vectors
 
     def measure(self, collection: Collection, *, keep: bool = True) -> Calibration:

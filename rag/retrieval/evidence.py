@@ -299,7 +299,7 @@ def outcome_of(best: float) -> Evidence:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredHit:
-    """A hit with relevance signals."""
+    """A hit, and the signals which tell whether it answers the question."""
 
     result: SearchResult
     coverage: Coverage

@@ -68,7 +68,7 @@ class ScopePositions(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Hits:
-    """The hits from each search, best first."""
+    """The hits from vector search, keyword search and search by meaning, best first."""
 
     #: Chunk ids with their cosine similarity.
     near: Sequence[tuple[UUID, float]]
@@ -426,7 +426,7 @@ def _fetch(
 
 
 def _fetch_by_id(query: SearchQuery, scope: Scope, chunk_ids: Sequence[UUID], pipeline: Pipeline) -> list[_Row]:
-    """Fetch passages which were found only by meaning."""
+    """Fetch passages by chunk id, because only the search by meaning found them."""
     none = Hits(near=(), matching=(), statistics=TermStatistics())
     return _fetch(
         pipeline, query, scope, none, FusionScores(near=(), matching=()), limit=len(chunk_ids), chunk_ids=chunk_ids

@@ -65,7 +65,7 @@ class Tried:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """The results of measuring an index."""
+    """The results of measuring a vector index: recall and times for each search breadth."""
 
     #: Number of searches by asked questions, and by passages in the collection.
     questions: int

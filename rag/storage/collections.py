@@ -1,4 +1,4 @@
-"""Read collections."""
+"""Read collections from the database."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ class Chunk:
 
 @dataclass(frozen=True, kw_only=True)
 class UploadOptions:
-    """A caller's options for an upload."""
+    """A caller's options for an upload, for example the password, the chunking method and metadata."""
 
     #: Unlocks the file; never stored.
     password: str | None = field(default=None, repr=False)
@@ -274,7 +274,7 @@ class Document:
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentRow:
-    """A row in the library's table."""
+    """A document as a row in the library's table."""
 
     id: UUID
     title: str
@@ -447,7 +447,7 @@ class BoardFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentPage:
-    """A row of `document_pages`."""
+    """A row in `document_pages`: a page's text, how it was read, and its warnings."""
 
     document_id: UUID
     number: int
@@ -475,7 +475,7 @@ class DocumentPage:
 
 @dataclass(frozen=True, kw_only=True)
 class PageCorrection:
-    """A row of `page_corrections`."""
+    """A row in `page_corrections`: a page's text before and after a person's correction."""
 
     id: UUID
     page: int

@@ -280,7 +280,7 @@ class ChatScope:
         st.toggle(_("All collections"), key=self._all_key, persist_state="page")
 
     def _summary(self) -> str:
-        """Describe the scope in a few words."""
+        """Describe in a few words which collection and which filters apply to the next question."""
         if self.asks_all:
             return plain(_("All collections"))
         chosen = st.session_state.get("chat_documents") or []

@@ -414,7 +414,7 @@ def _title(row: DocumentRow) -> str:
 
 
 class BulkActions(NamedTuple):
-    """The actions on the selected documents."""
+    """Callbacks for actions on the selected documents."""
 
     on_tag: Callable[[list[str], list[str]], None]
     on_move: Callable[[str], None]

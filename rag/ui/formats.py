@@ -54,7 +54,7 @@ def count(number: int, one: str, many: str = "") -> str:
 
 
 def thousands(number: int) -> str:
-    """Write `1,200`."""
+    """Format a number like `1,200`."""
     return language.number(number)
 
 
@@ -80,7 +80,7 @@ def date_time(moment: datetime | None, zone: tzinfo = UTC) -> str:
 
 
 def ago(moment: datetime, now: datetime | None = None) -> str:
-    """Write `just now`, `5 min ago`, `3 h ago`, `2 days ago`, then the date."""
+    """Format how long ago a moment was: `just now`, `5 min ago`, `3 h ago`, `2 days ago`, then the date."""
     seconds = ((now or datetime.now(UTC)) - moment).total_seconds()
     if seconds < 60:
         return _("just now")
@@ -195,7 +195,7 @@ def kind_name(media_type: str) -> str:
 
 
 def field_label(field: str) -> str:
-    """Write `crime_type` as "Crime type"."""
+    """Return a field's name as a label: "Crime type" for `crime_type`."""
     return _(field.replace("_", " ").capitalize())
 
 

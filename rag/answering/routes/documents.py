@@ -46,7 +46,7 @@ SEPARATOR = " › "
 
 @dataclass(frozen=True, kw_only=True)
 class WholeDocument:
-    """A document which a question may be about."""
+    """A document's names, dates, language and version, for routes."""
 
     id: UUID
     original_id: UUID
@@ -174,7 +174,7 @@ class ReadableDocuments:
 
     @property
     def has_choice(self) -> bool:
-        """Whether the asker chose documents."""
+        """Whether the asker limited the question to chosen documents."""
         return bool(self._chosen)
 
     @cached_property

@@ -142,7 +142,7 @@ def _entries(contents: Contents, subject: str, language: str, passages: Numbered
 
 
 def _highest(parts: Sequence[OutlineSection]) -> list[OutlineSection]:
-    """Return the parts at the top heading level."""
+    """Return only the sections with the highest heading level."""
     highest = min(part.level for part in parts)
     return [part for part in parts if part.level == highest]
 

@@ -44,7 +44,7 @@ UNSURE = re.compile(
 
 @dataclass(frozen=True)
 class Recognised:
-    """A question about whole documents."""
+    """A request recognised in a message: to summarise, list, compare, or report changes, with the subject's words."""
 
     route: RouteName
     #: The subject to summarise, list, compare or report changes for; "" if no subject is named.

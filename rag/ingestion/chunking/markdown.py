@@ -36,7 +36,7 @@ FRONT = re.compile(r"\ARepository: [^\n]*\n(?:[A-Z][A-Za-z ]{1,20}: [^\n]*\n)*")
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading with the start of its line."""
+    """A heading in a Markdown text: title, level, and the line's start and end."""
 
     title: str
     level: int

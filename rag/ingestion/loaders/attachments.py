@@ -77,7 +77,7 @@ NOTES = {
 
 
 class AttachmentReader(Protocol):
-    """Reads untrusted files, like the sandbox."""
+    """Loads an untrusted file, or converts a picture to PNG; for example the sandbox."""
 
     def load(self, content: bytes, *, file_name: str) -> ExtractedDocument: ...
 

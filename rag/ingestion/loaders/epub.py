@@ -31,7 +31,7 @@ UNREADABLE = "This chapter could not be read."
 
 
 class Book(OfficePackage):
-    """The parts of a book."""
+    """An e-book's package: its parts, reading order and properties."""
 
     MAIN: ClassVar[str] = CONTAINER
 

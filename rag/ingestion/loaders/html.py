@@ -72,7 +72,7 @@ LAYOUT_CHARACTERS = 300
 
 @dataclass
 class Walk:
-    """Collects text, headings, links and hidden text while walking through the document."""
+    """Collects text, headings, links and hidden text while the document's elements are visited in order."""
 
     rules: StyleRules
     parts: list[str] = field(default_factory=list)

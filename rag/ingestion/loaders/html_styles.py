@@ -46,7 +46,7 @@ MACHINE_IDS = frozenset({"hwpeditorboardcontent"})
 
 @dataclass(frozen=True)
 class Look:
-    """The styles which affect reading an element."""
+    """The CSS properties of an element which matter for reading: hidden, struck, raised, colours."""
 
     is_hidden: bool = False
     has_no_size: bool = False

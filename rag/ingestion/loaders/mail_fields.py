@@ -1,4 +1,6 @@
-"""Parse mails. Fields keep their encoding, and long fields are cut because Python's parsers are slow."""
+"""Parse mails. Header fields keep their encoding, and long fields are cut, because Python's parsers are slow on
+them.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ FOLD = re.compile(r"[\r\n]+(?=[ \t])|[\r\n]+\Z")
 
 
 class _Policy(Compat32):
-    """Keeps the bytes of fields and cuts long fields."""
+    """A parser policy which keeps header fields undecoded, and cuts long fields."""
 
     def header_source_parse(self, sourcelines: Sequence[str]) -> tuple[str, str]:
         name, value = super().header_source_parse(list(sourcelines))
@@ -30,5 +32,5 @@ def parsed_mail(content: bytes) -> Message:
 
 
 def parsed_head(content: bytes) -> Message:
-    """Parse the head alone."""
+    """Parse only a mail's header."""
     return BytesHeaderParser(policy=_Policy()).parsebytes(content)

@@ -1,4 +1,4 @@
-"""Find the lines of tables and boxes drawn inside a table cell."""
+"""Find the ruling lines of tables and boxes which are drawn inside a table's cell."""
 
 from __future__ import annotations
 

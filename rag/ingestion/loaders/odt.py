@@ -74,7 +74,9 @@ DEEPEST = 10
 
 @dataclass(frozen=True)
 class Look:
-    """The properties in a style which matter for reading. A property which is `None` is inherited from the parent."""
+    """The properties of a style which matter for reading. A property which is `None` is inherited from the parent
+    style.
+    """
 
     parent: str = ""
     is_struck: bool | None = None
@@ -156,7 +158,7 @@ class _Walk:
     _below: list[Line] = field(default_factory=list)
 
     def learn(self, part: Any) -> None:
-        """Read a part's styles."""
+        """Store the styles which a part defines, by name."""
         for style in part.iter(f"{STYLE}style", f"{STYLE}default-style"):
             self.looks[style.get(f"{STYLE}name") or ""] = _look_of(style)
         for style in part.iter(f"{TEXT}list-style", f"{TEXT}outline-style"):

@@ -160,7 +160,7 @@ class RepeatedLines:
         self._seen: Counter[int] = Counter()  # by hash, because many pages have many edges
 
     def add(self, lines: Sequence[str]) -> None:
-        """Add the next page."""
+        """Add the next page's lines."""
         self._pages += 1
         edges = _edges(lines)
         self._filled += bool(edges)

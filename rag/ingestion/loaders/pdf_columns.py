@@ -395,7 +395,7 @@ def _bands(rows: Sequence[Sequence[PlacedWord]]) -> list[tuple[float, float]]:
 
 
 def _is_running(lines: Sequence[Sequence[PlacedWord]], *, is_sure: bool) -> bool:
-    """Whether lines are wrapped text."""
+    """Whether lines are running text, which wraps at the right edge."""
     if len(lines) < FEWEST_LINES or _length(lines) < SHORTEST:
         return False
     is_turned = _is_from_the_right([placed for line in lines for placed in line])

@@ -147,7 +147,7 @@ class _PageReader:
         self._leave_out(self._hidden.characters)
 
     def leave_out_struck(self) -> None:
-        """Remove struck letters."""
+        """Remove letters which are struck out from the text."""
         texts = self._objects.texts
         self._struck = struck_text(
             self._objects.paths,

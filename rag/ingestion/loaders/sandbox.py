@@ -438,7 +438,7 @@ class OpenArchive:
         return (b"", refusal) if refusal else (reply.blob, "")
 
     def close(self) -> None:
-        """End the process."""
+        """End the process which unpacks the archive."""
         if self._process is not None:
             self._process.end()
 

@@ -62,7 +62,7 @@ def load_libraries() -> None:
 
 
 def perform(task: Reply, limits: ExtractionLimits, answers: Any) -> tuple[dict[str, Any], bytes]:
-    """Perform a task and return values and bytes."""
+    """Perform a task for the application, and return the result: JSON values and bytes."""
     values = task.values
     if task.kind == "check":
         options = LoadOptions(limits=limits, password=values["password"])

@@ -115,7 +115,7 @@ class SyncReport:
 
 @dataclass(frozen=True, kw_only=True)
 class KnownItem:
-    """What the last sync stored about an item."""
+    """The last sync's record about an item: hash or time, and the document."""
 
     key: str
     updated_at: datetime | None

@@ -1,1 +1,1 @@
-"""Connect company directories."""
+"""Connect the directories in which companies keep their people: OpenID Connect and SCIM."""

@@ -53,7 +53,7 @@ class OpenedAttachment:
     extracted: ExtractedDocument
 
     def load(self, content: bytes, *, file_name: str) -> ExtractedDocument:
-        """Return the document which was read before."""
+        """Return the document read earlier. The parameters are not used."""
         return self.extracted
 
     def picture(self, content: bytes) -> bytes:

@@ -122,7 +122,7 @@ def term_ids(text: str, language: str) -> NDArray[np.int32]:
 
 
 def packed_terms(terms: Iterable[str]) -> bytes:
-    """Pack term ids in order, four bytes each."""
+    """Pack term ids in order into bytes, four for each."""
     return np.fromiter(map(term_id, terms), dtype="<i4").tobytes()
 
 

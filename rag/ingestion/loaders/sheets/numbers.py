@@ -135,7 +135,7 @@ def general(value: float, language: Language = UNKNOWN) -> str:
 
 @lru_cache(maxsize=2048)
 def sections_of(code: str) -> tuple[FormatSection, ...]:
-    """Parse a format."""
+    """Parse a number format into sections."""
     return tuple(map(_section, _split(code)))
 
 

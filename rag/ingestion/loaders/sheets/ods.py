@@ -91,7 +91,7 @@ class OpenWorkbook(OpenDocument):
 
 
 def look_of(style: Any) -> Look:
-    """Read a style."""
+    """Return a cell style's properties which matter for reading."""
     is_bold = struck = False
     is_shown, width, place = True, None, ""
     for properties in style:

@@ -189,7 +189,7 @@ def characters_in(element: Any) -> int:
 
 
 def visible(text: str | None) -> int:
-    """Count characters without blank space."""
+    """Count a text's characters, without blank space."""
     return len("".join((text or "").split()))
 
 
@@ -243,9 +243,9 @@ class Story:
         self._forms[kind] = self._forms[kind] if form is None else form
 
     def lines(self, root: Any, place: str = "") -> list[Line]:
-        """Return the lines in a part, or in an element like a text box.
+        """Return the lines in a document part, or in an element like a text box.
 
-        `place` names the tally in which characters are counted; "" keeps the current tally.
+        `place` names the tally in which the characters are counted; "" keeps the current tally.
         """
         before = self._fields, self._is_margin, self.tally
         self._fields, self._is_margin = [], place == "margins" or (self._is_margin and not place)

@@ -400,7 +400,7 @@ SERVER = McpServer(_caller_of_request)
 
 
 class HttpTransport:
-    """Handle `/mcp` over HTTP, without sessions."""
+    """An ASGI application which handles `/mcp` over HTTP, without sessions."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] != "POST":

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def router() -> APIRouter:
-    """Return the routes."""
+    """Return the FastAPI router for OpenAI's routes."""
     from rag.integrations.channels.openai_routes.routes import router  # the server needs them, commands do not
 
     return router

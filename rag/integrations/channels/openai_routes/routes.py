@@ -308,7 +308,7 @@ def create_embedding(caller: Caller, body: EmbeddingsBody) -> EmbeddingList:
 
 
 class _AnswerFormatter:
-    """Formats an answer like OpenAI."""
+    """Formats an answer, whole or streamed, like OpenAI."""
 
     def __init__(self, live: LiveAnswer, body: CompletionBody, *, base: str) -> None:
         self.live = live
@@ -331,7 +331,7 @@ class _AnswerFormatter:
         )
 
     def chunk(self, delta: dict[str, Any], finish_reason: str | None = None, **more: Any) -> str:
-        """Format a stream event."""
+        """Format a stream event with new text, or with the finish reason."""
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}
         return self._event(choices=[choice], **more)
 

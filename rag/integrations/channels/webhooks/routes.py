@@ -103,7 +103,7 @@ def add_webhook(caller: Caller, body: NewWebhook) -> MadeWebhook:
     responses=problems(404),
 )
 def change_webhook(webhook_id: UUID, caller: Caller, body: WebhookChanges) -> WebhookShape:
-    """Resume or pause an address."""
+    """Resume or pause sending events to an address."""
     webhooks = webhooks_of(services())
     webhooks.switch(caller, webhook_id, is_active=body.is_active)
     return WebhookShape.model_validate(webhooks.get(caller, webhook_id), from_attributes=True)
@@ -117,7 +117,7 @@ def change_webhook(webhook_id: UUID, caller: Caller, body: WebhookChanges) -> We
     responses=problems(404),
 )
 def remove_webhook(webhook_id: UUID, caller: Caller) -> Response:
-    """Remove an address and all deliveries."""
+    """Remove an address which receives events, and all deliveries there."""
     webhooks_of(services()).remove(caller, webhook_id)
     return Response(status_code=204)
 

@@ -183,7 +183,7 @@ def _answer(identity: Identity, request: Request, path: list[str], body: Body) -
 
 
 class People:
-    """Handle requests for people."""
+    """Handles SCIM requests for people; also the base class for `Groups`."""
 
     model: Any = User
     endpoint = "Users"
@@ -283,7 +283,7 @@ class People:
 
 
 class Groups(People):
-    """Handle requests for groups."""
+    """Handles SCIM requests for groups."""
 
     model: Any = Group
     endpoint = "Groups"

@@ -343,7 +343,7 @@ def _login_errors(rejected: str) -> Iterator[None]:
 
 
 class _Answer(transport.Response):
-    """A response, for google-auth."""
+    """An HTTP response in the form which google-auth expects."""
 
     def __init__(self, answer: httpx.Response) -> None:
         self._answer = answer

@@ -31,7 +31,7 @@ NO_STORE = {"Cache-Control": "no-store"}
 
 
 async def start(request: Request) -> Response:
-    """Redirect to Google."""
+    """Redirect an administrator to Google's sign-in."""
 
     def begin(identity: Identity, google: GoogleSignIn) -> Response:
         try:

@@ -58,7 +58,7 @@ class Export:
 
 
 class _Unusable(Exception):
-    """The reason why a record cannot be used."""
+    """Stands for a record which cannot be used, with the reason."""
 
 
 def read_export(path: Path) -> Export:
