@@ -314,11 +314,11 @@ def telling_span(passage: str, terms: Sequence[str]) -> tuple[int, int] | None:
 
 
 def with_section(citation: Citation, place: PassagePlace, marked: Sequence[Citation] = ()) -> Citation:
-    """Return the citation with the heading above the cited sentences for a section.
+    """Set the citation's section to the heading above the cited sentences, and return the citation.
 
-    For sentences below several headings, the headings common to all are taken, or the first without any. `marked` holds
-    a copy of the citation for each mention in the answer, from `quoted`. If no cited sentence is found in the passage,
-    the heading above the most marked words is taken; on a tie, the section is unchanged.
+    For sentences below several headings, the section is the headings common to all, or the first heading if none is
+    common. `marked` holds a copy of the citation for each mention in the answer, from `quoted`. If no cited sentence is
+    found in the passage, the heading above the most marked words is taken; on a tie, the section is unchanged.
     """
     # A chunker may put a table header before the text; a shortened text has lost its end.
     before = len(citation.passage) - (place.end - place.start)

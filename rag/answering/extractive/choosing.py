@@ -210,7 +210,9 @@ def complements(
 
 
 def _adds_words(candidate: CandidateSentence, best: CandidateSentence, reading: Reading) -> bool:
-    """Whether a candidate has enough words from this wording of the question which are missing in the best sentence."""
+    """Whether a candidate has enough question words, in the wording of `reading`, which are missing in the best
+    sentence.
+    """
     terms = {(c.passage, c.position): c.terms for c in reading.everything}
     weights = {term: weight for term, weight in reading.weights.items() if term in reading.followed} or reading.weights
     missing = weights.keys() - terms[best.passage, best.position] - best.under
@@ -310,10 +312,10 @@ def of_own_place(ranked: Sequence[CandidateSentence], documents: Collection[UUID
 def _standing_out(
     matches: list[CandidateSentence], ranked: Sequence[CandidateSentence], scored: Scored
 ) -> list[CandidateSentence]:
-    """Return the single sentence, in a different language than the question, to prefer; [] if no sentence is clearly
-    best.
+    """Return the one sentence to prefer among sentences in a different language than the question; [] if none is
+    clearly best.
 
-    With a model of meaning, this is the sentence nearest to the question. By words alone, many sentences in a different
+    With a meaning model, this is the sentence nearest to the question. By words alone, many sentences in a different
     language match equally; the best must score well above the next.
     """
     scores = scored.scores
@@ -327,8 +329,8 @@ def _standing_out(
 def _as_near(
     further: Sequence[CandidateSentence], anchor: CandidateSentence, scored: Scored
 ) -> list[CandidateSentence]:
-    """Return the sentences about equally close to the question: compared with `anchor` by meaning, or by score without
-    a meaning model.
+    """Return the sentences about equally close to the question as `anchor`: by meaning or, without a meaning model, by
+    score.
     """
     if not further:
         return []

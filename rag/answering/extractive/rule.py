@@ -1,4 +1,4 @@
-"""The numbers for choosing sentences, in a single value."""
+"""The numbers by which sentences are scored and chosen, in a single value."""
 
 from __future__ import annotations
 

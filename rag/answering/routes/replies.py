@@ -1,4 +1,4 @@
-"""Word a route's reply with fixed phrases or by the model; before an expensive reply, ask the reader."""
+"""Phrase a route's reply, with fixed sentences or by the model; before an expensive reply, ask the reader."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ UNSPACED = "\u2e80"
 
 @dataclass(frozen=True)
 class Block:
-    """A line or a whole table."""
+    """A block on a page: a line of text, or a whole table."""
 
     lines: tuple[str, ...]
     box: Box
