@@ -19,7 +19,7 @@ sessions = services().sessions
 
 def end(session: OpenSession) -> None:
     sessions.end_one(identity, identity.account_id, session.session_id)
-    st.toast(_("Signed out there."), icon=":material/check:")
+    st.toast(_("This session is signed out."), icon=":material/check:")
 
 
 def end_other_sessions() -> None:

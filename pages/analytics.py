@@ -228,8 +228,8 @@ def draw_report(period: Period, filters: Filters) -> None:
         )  # fmt: skip
         st.caption(
             _(
-                "The figures of the chosen period and filters against the period before, gaps, and the most used "
-                "documents."
+                "The report compares the figures of the chosen period and filters with the period before. It also "
+                "lists gaps and the most used documents."
             )
         )
         if not identity.may(Role.ADMIN):
@@ -366,7 +366,7 @@ def draw_questions(period: Period, filters: Filters) -> None:
             _("Cost"): lists.amounts(
                 (known_cost_words(row.cost, row.is_priced) for row in rows),
                 80,
-                help_text=_("≥ leaves out calls without a known price."),
+                help_text=_("“≥” means that calls without a known price are not counted."),
             ),
             _("Rated"): lists.texts((rated[row.rating] for row in rows), 85),
             **(asker if analytics.shows_names(identity) else {}),

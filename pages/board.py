@@ -292,7 +292,9 @@ else:
     draw_empty(
         ":material/campaign:",
         _("**No posts yet**"),
-        _("Sync to bring them in.") if is_admin else _("They can be read and asked about once they are here."),
+        _("Sync to bring them in.")
+        if is_admin
+        else _("You can read posts and ask about them as soon as they are here."),
     )
 if is_admin:
     draw_source(board)

@@ -149,7 +149,7 @@ def follow(document_id: UUID) -> None:
 def confirm(document: Document) -> None:
     library.confirm(identity, document.id)
     follow(document.id)
-    decide(document, _("It is being processed."))
+    decide(document, _("The file is being processed."))
 
 
 def decide(document: Document, decision: str, *, is_removed: bool = False) -> None:
@@ -171,7 +171,7 @@ def confirm_all(until: datetime) -> None:
 def discard_one(document: Document) -> None:
     put = partial(library.bin.put, identity, [document.id], is_unconfirmed=True)
     if actions.attempt("documents_notice", put):
-        decide(document, _("It is in the bin."), is_removed=True)
+        decide(document, _("The file is in the bin."), is_removed=True)
 
 
 def undo_discard(document: Document) -> None:
@@ -263,7 +263,7 @@ def delete_samples(samples: Sequence[UUID]) -> None:
 
 def take_back(document_ids: Sequence[UUID]) -> None:
     state.documents_binned = []
-    words = ngettext("Taking back {count} document", "Taking back {count} documents", len(document_ids))
+    words = ngettext("Restoring {count} document", "Restoring {count} documents", len(document_ids))
     st.toast(words, icon=":material/hourglass_top:")
     state.documents_notice = "  \n".join(library.bin.take_back_all(identity, document_ids))
 
@@ -431,7 +431,9 @@ def tag(add: Sequence[str], remove: Sequence[str]) -> None:
                     metadata.tag(identity, having, add=[name])
 
     if actions.attempt("documents_notice", metadata.tag, identity, chosen, add=add, remove=remove):
-        words = ngettext("{count} document has other tags.", "{count} documents have other tags.", len(chosen))
+        words = ngettext(
+            "The tags of {count} document were changed.", "The tags of {count} documents were changed.", len(chosen)
+        )
         actions.offer_undo("documents", words, take_back)
 
 

@@ -25,7 +25,7 @@ Color = Literal["green", "gray", "orange", "red"]
 BADGES: dict[str, tuple[str, Color, str]] = {
     "ok": (N_("OK"), "green", ":material/check_circle:"),
     "missing": (N_("Not set"), "gray", ":material/remove_circle_outline:"),
-    "warning": (N_("Look here"), "orange", ":material/warning:"),
+    "warning": (N_("Check this"), "orange", ":material/warning:"),
     "failed": (N_("Failed"), "red", ":material/error:"),
 }
 
@@ -49,8 +49,8 @@ with draw_head(_("Health"), is_title=True):
     )
 st.caption(
     _(
-        "This page shows what answers, searches and reads documents here. The check makes a free call to each "
-        "provider, and shows at once if a key is wrong or an address does not answer."
+        "This page shows which models and services answer, search and read documents here. The check makes a free "
+        "call to each provider, and shows at once if a key is wrong or an address does not answer."
     )
 )
 if is_clicked:

@@ -180,7 +180,12 @@ if state.pop("library_asks", False):
 opened = opened_document()
 st.title(_("Library"), anchor=False)
 if opened is None:
-    st.caption(_("Every document that you can ask about. Open one to read it, search in it, or ask it."))
+    st.caption(
+        _(
+            "Every document that you can ask about. Open a document to read it, to search in it, or to ask "
+            "questions about it."
+        )
+    )
 else:
     draw_opened(opened)
 draw_list(opened)

@@ -57,7 +57,7 @@ def pages_for(identity: Identity, collections: Sequence[Collection], *, waiting:
                 "board.py",
                 title=_("Notice board"),
                 icon=":material/campaign:",
-                help=_("The posts that questions about notices are answered from."),
+                help=_("Posts that the assistant uses to answer questions about notices."),
             )
         )
     if any(collection.profile in REFERENCE_PROFILES for collection in collections):

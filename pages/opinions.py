@@ -37,7 +37,7 @@ is_admin = identity.may(Role.ADMIN)
 state = st.session_state
 for name, value in (("opinions_found", None), ("opinions_written", None), ("opinions_problem", "")):
     state.setdefault(name, value)
-STATES = {"complete": (N_("Whole"), "green"), "cut": (N_("Not whole"), "orange"), "failed": (N_("Failed"), "red"),
+STATES = {"complete": (N_("Complete"), "green"), "cut": (N_("Incomplete"), "orange"), "failed": (N_("Failed"), "red"),
           "writing": (N_("Being written"), "blue")}  # fmt: skip
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 PER_PAGE = 20
@@ -84,7 +84,10 @@ def draw_case(collection: Collection) -> None:
             key="opinions_facts",
             height=160,
             max_chars=200_000,
-            help=_("Only this text counts as the facts. References are searched by its beginning."),
+            help=_(
+                "The draft takes the facts from this text only. The beginning of the text is used to search for "
+                "references."
+            ),
         )
         filters = [tag for tag in profile.search.metadata_filters if words.get(tag)]
         if filters:
@@ -222,7 +225,7 @@ def draw_opinion(opinion: Opinion, place: str) -> None:
 def draw_drafts() -> None:
     drafts, total = running.opinions.list(identity, limit=PER_PAGE)
     if not drafts:
-        st.caption(_("No draft yet. Each one is kept here, for you alone."))
+        st.caption(_("There are no drafts yet. Your drafts are kept here, and only you can see them."))
     for opinion in drafts:
         draw_opinion(opinion, "kept")
     if total > len(drafts):

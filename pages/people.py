@@ -123,7 +123,8 @@ def ask_to_invite() -> None:
             height=150,
             placeholder=_("ada@example.com\nGrace Hopper <grace@example.com>"),
             help=_(
-                "One a line, or with commas between. A list with the columns email, name, role, group works as well."
+                "One e-mail address per line, or several separated by commas. You can also paste a list with the "
+                "columns email, name, role, group."
             ),
         )
         st.file_uploader(
@@ -196,8 +197,8 @@ def ask_to_disable(person: Account) -> None:
         _("Disable this account?"),
         f"**{plain(person.name)}**  \n:gray[{plain(person.email)}]",
         _(
-            "They are signed out everywhere at once and cannot sign in any more. Their conversations stay, and you "
-            "can enable the account again."
+            "This person is signed out everywhere at once and cannot sign in any more. The conversations stay, and "
+            "you can enable the account again."
         ),
         action=_("Disable"),
         removed_sentence=_("The account of {name} is disabled.", name=person.name),
@@ -242,7 +243,7 @@ def draw_list(people: Sequence[Account]) -> Account | None:
     query = search_box(_("Search people"), key="people_search", placeholder=placeholder, width=360).casefold().strip()
     matches = [p for p in people if query in f"{p.name}\n{p.email}\n{p.user_group}".casefold()]
     if not matches:
-        st.caption(_("Nobody is called that."))
+        st.caption(_("No person matches."))
         return None
     sign_ins = (date_time(p.last_signed_in_at, zone) if p.last_signed_in_at else _("Never") for p in matches)
     return lists.choose_row(
@@ -377,9 +378,9 @@ def draw_readable(person: Account) -> None:
             alt=_("What {name} can read", name=person.name),
         )
         also = {
-            Role.EMPLOYEE: _("They see their own conversations only."),
-            Role.MANAGER: _("They also see the analytics, with the questions of others."),
-            Role.ADMIN: _("They also see the analytics and the audit log, and manage documents and people."),
+            Role.EMPLOYEE: _("Employees see their own conversations only."),
+            Role.MANAGER: _("Managers also see the analytics, with the questions of others."),
+            Role.ADMIN: _("Administrators also see the analytics and the audit log, and manage documents and people."),
         }
         st.caption(also[person.role])
 
@@ -389,7 +390,7 @@ def draw_open_sessions(person: Account) -> None:
     sessions = services().sessions
 
     def end(session: OpenSession) -> None:
-        attempt(_("Signed out there."), sessions.end_one, identity, person.id, session.session_id)
+        attempt(_("This session is signed out."), sessions.end_one, identity, person.id, session.session_id)
 
     whose = _("Where you are signed in") if person.id == identity.account_id else _("Where they are signed in")
     with st.expander(whose, icon=":material/devices:"):

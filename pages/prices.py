@@ -77,14 +77,14 @@ def ask_for_price(price_list: Sequence[Price]) -> None:
             key="prices_price",
             max_chars=20,
             autocomplete="off",
-            help=_("Empty: the listed price again."),
+            help=_("Leave this empty to go back to the listed price."),
         )
         st.date_input(
             _("From"),
             datetime.now(UTC).date(),
             min_value=datetime.now(UTC).date(),
             key="prices_from",
-            help=_("The day (UTC) from which it counts. What was charged before keeps its price."),
+            help=_("The first day (UTC) of this price. Earlier charges keep their price."),
         )
         actions.draw_submit(_("Save"), save, key="prices_error", icon=":material/check:")
 

@@ -107,8 +107,8 @@ def draw_person() -> None:
 @dialog(N_("Erase a person's data"), icon=":material/person_remove:")
 def ask_to_erase(email: str) -> None:
     st.markdown(
-        _("Everything of **{email}** is erased: account, questions, answers, conversations, ratings and comments. It "
-          "cannot be taken back.", email=plain(email))
+        _("Everything of **{email}** is erased: account, questions, answers, conversations, "
+          "ratings and comments. This cannot be undone.", email=plain(email))
     )  # fmt: skip
     st.caption(
         _(
@@ -131,7 +131,7 @@ def draw_receipts() -> None:
     st.header(_("Receipts"), anchor=False)
     receipts = privacy.receipts(identity.tenant_id)
     if not receipts:
-        st.caption(_("Nobody was erased yet. Each erasure leaves a receipt here, with counts and no content."))
+        st.caption(_("No data was erased yet. Each erasure leaves a receipt here, with numbers only and no content."))
         return
     lists.draw(
         {

@@ -147,7 +147,7 @@ def draw_checklist() -> None:
             _("A key for a language model"),
             _("Without a key, only the built-in models are used, and answers quote the documents. Paste a key below.")
             if is_own
-            else _("The operator of this installation sets them."),
+            else _("The operator of this installation sets the keys."),
             is_done=has_key,
         )
         for task in tasks:

@@ -166,7 +166,9 @@ class AlreadyThere(RagError):
 
 
 class TextChanged(RagError):
-    """The text of this page was changed meanwhile, so yours was not saved. Compare both, then save it again."""
+    """The text of this page was changed in the meantime, so your text was not saved. Compare both texts, then save
+    again.
+    """
 
     status = 409
 
@@ -358,7 +360,7 @@ class ProviderError(RagError):
 
 
 class ProviderKeyRejected(ProviderError):
-    """The provider rejected the API key. A valid one is set on the page Set-up."""
+    """The provider rejected the API key. A valid key has to be set on the page Set-up."""
 
 
 class ProviderQuotaExhausted(ProviderError):
@@ -386,7 +388,7 @@ class ProviderAnswerInvalid(ProviderError):
 
 
 class VectorUnusable(ProviderAnswerInvalid):
-    """The provider has no usable embedding for one of the texts: its numbers are not numbers."""
+    """The provider sent no usable embedding for one of the texts: some values are not numbers."""
 
 
 class ProviderAnswerCut(ProviderAnswerInvalid):

@@ -98,7 +98,7 @@ def require_good_password(password: str, *, email: str) -> None:
         raise WeakPassword("Choose a password that is not your e-mail address.")
     # Some four million leaked passwords with ten or more characters, and the 100,000 commonest passwords.
     if len(set(plain)) < 3 or any(is_bad_password(word) for word in (bare, plain)):
-        raise WeakPassword("This password is among the first that are guessed. Choose another.")
+        raise WeakPassword("This password is easy to guess. Choose another password.")
 
 
 def _normal(password: str) -> bytes:

@@ -55,8 +55,10 @@ UNSOURCED = N_("No passage was found that says: “{sentence}”")
 #: Why the model's text was withdrawn. Quotations follow.
 WITHDRAWN: dict[Trouble, str] = {
     "repeats": N_("The language model repeated itself, so its answer was stopped and withdrawn."),
-    "unsupported": N_("Most of what the language model wrote is not in the passages it named: it was withdrawn."),
-    "says nothing": N_("What the language model wrote states nothing, so it was withdrawn."),
+    "unsupported": N_(
+        "The language model's answer was withdrawn, because most of it is not in the passages that it names."
+    ),
+    "says nothing": N_("The language model's answer was withdrawn, because it stated nothing."),
 }
 
 

@@ -145,9 +145,9 @@ def _database_role(parts: Services) -> Check:
     )
     if is_more:
         detail = _(
-            "The application signs in as {login}, which may do more than rag_app: a statement smuggled into a query "
-            "could become it. Give DATABASE_URL a login that is only rag_app, and the owner of the tables to "
-            "MIGRATION_DATABASE_URL (docs/operations.md, A Postgres of your own).",
+            "The application signs in as {login}, which may do more than rag_app. A harmful statement hidden in a "
+            "query could use these rights. Give DATABASE_URL a login that is only rag_app, and give "
+            "MIGRATION_DATABASE_URL the owner of the tables (docs/operations.md, A Postgres of your own).",
             login=login,
         )
         return Check(name=_("Database role"), state="warning", sentence=too_much, detail=detail)
@@ -159,7 +159,7 @@ def _database_role(parts: Services) -> Check:
         )
         return Check(name=_("Database role"), state="warning", sentence=too_much, detail=detail)
     sentence = _("The application may do in the database what it needs, and nothing else.")
-    detail = _("The application signs in as {login}, which owns nothing and can become nobody else.", login=login)
+    detail = _("The application signs in as {login}, which owns nothing and cannot take another role.", login=login)
     return Check(name=_("Database role"), state="ok", sentence=sentence, detail=detail)
 
 
@@ -238,7 +238,7 @@ def _file_reading(parts: Services) -> Check:
         return Check(name=_("Reading files"), state="ok", sentence=sentence)
     named = {"account": _("account"), "files": _("files"), "calls": _("system calls"), "network": _("network")}
     listed = "; ".join(f"{name}: {means.get(key) or _('not confined')}" for key, name in named.items())
-    detail = _("In processes of their own ({means}).", means=listed)
+    detail = _("Files are read in separate processes ({means}).", means=listed)
     if "files" in means and "network" in means:
         sentence = _("Each file is read in isolation: a malicious file cannot reach anything else.")
         return Check(name=_("Reading files"), state="ok", sentence=sentence, detail=detail)
@@ -254,9 +254,9 @@ def _language_model(parts: Services) -> Check:
             name=_("Language model"),
             state="missing",
             sentence=_(
-                "None. Answers quote the documents word for word and say so. Paste a key of a provider on the "
-                "page Set-up to get written answers, follow-up questions, translated searches and generated "
-                "metadata."
+                "There is no language model. Answers quote the documents word for word and say so. Paste a key of a "
+                "provider on the page Set-up to get written answers, follow-up questions, translated searches and "
+                "generated metadata."
             ),
         )
     return Check(name=_("Language model"), state="ok", sentence=_by(model))
@@ -273,8 +273,8 @@ def _text_recognition(parts: Services) -> Check:
             name=_("Text recognition"),
             state="missing",
             sentence=_(
-                "None: scanned pages cannot be searched. To make this possible, paste a key of {provider} on "
-                "the page Set-up or install Tesseract.",
+                "There is no text recognition: scanned pages cannot be searched. To make this possible, paste a key "
+                "of {provider} on the page Set-up or install Tesseract.",
                 provider=titles_for("ocr"),
             ),
         )
@@ -291,8 +291,8 @@ def _text_recognition(parts: Services) -> Check:
     detail = ""
     if engine == RAPIDOCR:
         detail = _(
-            "It reads Latin, Chinese and Japanese script on this server. Korean, Arabic, Russian and Vietnamese need a "
-            "key of {provider} or Tesseract with the language.",
+            "Text recognition on this server reads Latin, Chinese and Japanese script. For Korean, Arabic, Russian "
+            "and Vietnamese, it needs a key of {provider}, or Tesseract with the language.",
             provider=titles_for("ocr"),
         )
     return Check(name=_("Text recognition"), state="ok", sentence=sentence, detail=detail)
@@ -350,8 +350,8 @@ def _reranker(parts: Services) -> Check:
             name=_("Reranking"),
             state="missing",
             sentence=_(
-                "None. Results stay in the order in which the search found them. Paste a key of {provider} on "
-                "the page Set-up, and a model will put the best passage first.",
+                "There is no reranking model. Results stay in the order in which the search found them. Paste a key "
+                "of {provider} on the page Set-up, and a model will put the best passage first.",
                 provider=titles_for("rerank"),
             ),
         )

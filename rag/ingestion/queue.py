@@ -80,7 +80,7 @@ STOP_SECONDS = 1.5
 FILES_SECONDS = 60.0
 #: The reason and the end of a job's wait.
 WAITING = N_("Waiting: {reason}")
-KEY_REFUSED = N_("Waiting: the key was refused by {provider}. A valid one is set on the page Set-up.")
+KEY_REFUSED = N_("Waiting: the key was refused by {provider}. A valid key has to be set on the page Set-up.")
 NO_CREDIT = N_("Waiting: the credit at {provider} is used up, or its rate limit is reached.")
 TRIED_AGAIN = N_("The next try follows automatically in {seconds} seconds. Finished work is kept.")
 

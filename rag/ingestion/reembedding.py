@@ -133,7 +133,7 @@ class Reembeddings:
             parameters = {"collection_id": collection_id, "to_model": embedder.id, **move._asdict()}
             row = connection.execute(queries["add_reembedding"], parameters).fetchone()
         if row is None:
-            raise InvalidInput("This collection is being moved to another model already. Cancel that first.")
+            raise InvalidInput("This collection is being moved to another model already. Cancel this move first.")
         return self.get(identity.tenant_id, row[0])
 
     def cost_of(self, identity: Identity, collection_id: UUID, to_model: str) -> MoveCost:

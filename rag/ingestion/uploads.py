@@ -241,7 +241,7 @@ def _require_unsynced(database: Database, collection: Collection, sha256: str) -
 
 
 #: Message for a document whose tags wait for a key or for money.
-TAGS_WAIT = N_("This document is found already; its summary, topics and questions are still to be written.")
+TAGS_WAIT = N_("Searches already find this document. Its summary, topics and questions are still to be written.")
 #: Singular and plural.
 AWAITED = (
     N_(

@@ -43,7 +43,7 @@ class PageImages:
         """
         document = readable_document(self._database, who, document_id)
         if not may_be_pictures(document):
-            raise NotFound("Only the pages of PDFs can be drawn; of other files there is the text.")
+            raise NotFound("Only pages of PDFs can be shown as pictures. For other files, there is only the text.")
         if not 1 <= page <= max(document.page_count, 1):
             raise NotFound(f"This document has no page {page}.")
         scale = min(max(scale, SMALLEST_SCALE), LARGEST_SCALE)

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 else:
     ProviderName = Literal[CHAT_PROVIDERS]
 LONGEST_LIST = 100
-EMBEDDER_LOCKED = N_("its documents have vectors from this model. Create another collection to use another model")
+EMBEDDER_LOCKED = N_(
+    "the documents of the collection have vectors from this model. Create another collection to use another model"
+)
 
 
 # Types of values. Lists in JSON become tuples; every other value is used unchanged or refused.
@@ -139,14 +141,14 @@ class Chunking(Part):
         "smart", "Where passages are cut", "How documents are split into passages.",
         source="004 DEFAULT_CHUNKING_OPTIONS")
     chunk_size: int = setting(
-        1000, "Passage size", "The longest a passage gets.", unit="characters", bounds=(100, 8000),
+        1000, "Passage size", "The largest length of a passage.", unit="characters", bounds=(100, 8000),
         source="004 DEFAULT_CHUNKING_OPTIONS")
     chunk_overlap: int = setting(
         200, "Overlap", "What neighbouring passages share.", unit="characters", bounds=(0, 4000),
         source="004 DEFAULT_CHUNKING_OPTIONS")
     minimum_chunk_size: int = setting(
-        100, "Smallest passage", "Shorter ones join a neighbour.", unit="characters", bounds=(0, 4000),
-        source="004 DEFAULT_CHUNKING_OPTIONS")
+        100, "Smallest passage", "A shorter passage is joined to a neighbouring one.", unit="characters",
+        bounds=(0, 4000), source="004 DEFAULT_CHUNKING_OPTIONS")
     separators: Words = setting(
         ("\n\n", "\n", ".", "!", "?", "。", "！", "？", " ", ""), "Separators",
         "Where the method “Separators” splits a text: at the first of these that it finds.", source="003 1.2",
@@ -169,10 +171,10 @@ class Chunking(Part):
         "A passage ends before this limit if a sentence ends nearby.",
         unit="tokens", bounds=(1, 8000), source="001 2.2", only_with=NARRATIVE)
     narrative_hard_tokens: int = setting(
-        600, "Story, hard limit", "No passage is longer.",
+        600, "Story, hard limit", "The largest length of a passage.",
         unit="tokens", bounds=(1, 8000), source="001 2.2", only_with=NARRATIVE)
     narrative_overlap_words: int = setting(
-        30, "Story, overlap in words", "The smaller of this limit and the next one applies.",
+        30, "Story, overlap in words", "The smaller of this limit and the limit in tokens applies.",
         unit="words", bounds=(1, 500), source="001 2.2",
         only_with=NARRATIVE)
     narrative_overlap_tokens: int = setting(
@@ -229,10 +231,10 @@ class Reading(Part):
         "", "Model for attachments", "Describes pictures and summarises files.", bounds=(0, 120),
         source="000 Attachment Processing")
     image_description_characters: int = setting(
-        0, "Picture description", "The longest a model writes.", unit="characters", bounds=(0, 5000),
-        source="000 Attachment Processing")
+        0, "Picture description", "The largest length of the text that the model writes.", unit="characters",
+        bounds=(0, 5000), source="000 Attachment Processing")
     document_summary_characters: int = setting(
-        0, "Attachment summary", "The longest a model writes.",
+        0, "Attachment summary", "The largest length of the text that the model writes.",
         unit="characters", bounds=(0, 5000), source="000 Attachment Processing")
     maximum_attachment_bytes: int = setting(
         0, "Largest attachment",
@@ -259,12 +261,12 @@ class Embedding(Part):
         "Embeds and indexes each passage together with its title and section, and indexes the words of its folder.",
         source="measured: near-twin documents differ in little else; 003 1.3 embeds the passage alone")
     embedding_batch_size: int = setting(
-        100, "Passages per request", "Sent to the embedding model at once.", unit="passages", bounds=(1, 2048),
-        source="000 OpenAI Embedding")
+        100, "Passages per request", "How many passages are sent to the embedding model in one request.",
+        unit="passages", bounds=(1, 2048), source="000 OpenAI Embedding")
     share_requests: bool = setting(
         False, "Requests for several documents",
-        "Documents of a source wait until a request to a paid embedding model is full. What these requests cost is "
-        "counted for the collection, not for each document.", source="000 Batch Size")
+        "Documents of a source wait until they fill a whole request to a paid embedding model. The cost of these "
+        "requests is counted for the collection, not for each document.", source="000 Batch Size")
     embedding_delay_ms: int = setting(
         0, "Pause between requests", unit="ms", bounds=(0, 60_000), source="001 Embedding Generation")
 
@@ -313,10 +315,11 @@ class Search(Part):
         "Leaves out every passage that does not exceed the required similarity, even if its words match the question.",
         applies="per call", source="004 match_document_chunks")
     bm25_k1: float = setting(
-        1.5, "Weight of repeated words", "How much it counts that a word is repeated (k1 of BM25).",
+        1.5, "Weight of repeated words", "How strongly repeated words count in the keyword search (k1 of BM25).",
         bounds=(0, 10), source="003 2.2")
     bm25_b: float = setting(
-        0.75, "Restraint of long passages", "How much long passages are held back (b of BM25).",
+        0.75, "Lower rank for long passages",
+        "How strongly long passages are moved down in the keyword search (b of BM25).",
         bounds=(0, 1), source="003 2.2")
     tokenizer: Literal["languages", "plain"] = setting(
         "languages", "Words of the keyword search",
@@ -430,8 +433,8 @@ class Ranking(Part):
         "passages with the translation.",
         source="measured; 004 calls the reranker once", only_with=("reranking", (True,)))
     rerank_format: Text = setting(
-        "", "What the reranker reads", "Empty: title, section and text.", bounds=(0, 500), source="000 Reranking",
-        only_with=("reranking", (True,)))
+        "", "What the reranker reads", "If this is empty, the reranker reads the title, section and text.",
+        bounds=(0, 500), source="000 Reranking", only_with=("reranking", (True,)))
     recency_boost: bool = setting(False, "Recent documents first", applies="per call", source="000 Recency Boost")
     recency_steps: Steps = setting(
         (), "Boost by age",
@@ -442,9 +445,9 @@ class Ranking(Part):
     pinned_first: bool = setting(
         False, "Pinned and important first", applies="per call", source="000 Search Configuration Options")
     pinned_floor: float = setting(
-        0.0, "Pinned posts lead from",
-        "How likely it has to be that a pinned or important post answers the question, so that the post comes "
-        "first. 0: these posts always come first.",
+        0.0, "Likelihood for pinned posts to come first",
+        "A pinned or important post comes first only if it is at least this likely to answer the question. 0: these "
+        "posts always come first.",
         bounds=(0, 1), source="chosen: 000 lets every pinned post lead", only_with=("pinned_first", (True,)))
     important_only: bool = setting(
         False, "Important posts only", applies="per call", source="000 Search Configuration Options")
@@ -495,7 +498,8 @@ class Language(Part):
     translation_model: FilledText = setting(
         "gpt-4o-mini", "Model for translations and tags", bounds=(0, 120), source="004 Translation")
     answer_language: Text = setting(
-        "", "Language of answers", "Empty: the question's own.", bounds=(0, 10), source="000 Gemini Inference")
+        "", "Language of answers", "If this is empty, answers are in the language of the question.", bounds=(0, 10),
+        source="000 Gemini Inference")
 
 
 class Answer(Part):
@@ -504,7 +508,7 @@ class Answer(Part):
     group = "Language and answers"
 
     prompt: Text = setting(
-        "hr", "Rules of answers", "The prompt of the profile.", locked=N_("they belong to the profile"),
+        "hr", "Rules of answers", "The prompt of the profile.", locked=N_("the rules belong to the profile"),
         source="chosen")
     own_name: Text = setting(
         "", "Name in the rules", "How the model names this collection, such as the name of your notice board.",
@@ -534,8 +538,8 @@ class Answer(Part):
         source="chosen: 000 Context Building has none")
     context_joiner: Text = setting("\n\n", "Between passages", bounds=(0, 50), source="chosen")
     context_format: Text = setting(
-        "", "Format of a passage", "Empty: title, date, page and text.", bounds=(0, 1000),
-        source="000 Context Building")
+        "", "Format of a passage", "If this is empty, a passage shows its title, date, page and text.",
+        bounds=(0, 1000), source="000 Context Building")
     attachment_format: Text = setting("", "Format of attachments", bounds=(0, 1000), source="000 Context Building")
     chat_provider: ProviderName = setting("openai", "Provider of answers", source="004 Answer generation")
     chat_model: FilledText = setting("gpt-4o", "Model that answers", bounds=(0, 120), source="004 Answer generation")

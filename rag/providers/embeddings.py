@@ -155,7 +155,9 @@ def _all_unit_rows(rows: Sequence[ArrayLike] | FloatMatrix, *, count: int, dimen
         )
     lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
     if not np.isfinite(lengths).all() or (lengths == 0).any():
-        raise ProviderAnswerInvalid("The provider sent an embedding that is not a direction: zeros or not numbers.")
+        raise ProviderAnswerInvalid(
+            "The provider sent an embedding that cannot be used: it has only zeros, or values that are not numbers."
+        )
     unit: FloatMatrix = (matrix / lengths[:, None]).astype(np.float32)
     return unit
 

@@ -151,7 +151,7 @@ class OpenAIChatModel:
         if received.finish_reason is None:
             raise (ProviderStreamCut if received.has_text else ProviderStreamEmpty)(None, **details)
         if not received.has_text:
-            raise ProviderAnswerInvalid("The model ended its answer without a word. Try again in a moment.", **details)
+            raise ProviderAnswerInvalid("The model sent an empty answer. Try again in a moment.", **details)
         sent = estimated_chat(self.provider, self.model, messages).input_tokens
         is_cut = usage is not None and self._window.cuts(sent=sent, counted=usage.input_tokens)
         yield Completed(usage=usage, finish_reason=received.finish_reason, is_prompt_cut=is_cut)

@@ -145,14 +145,16 @@ def _storage_error(exc: StorageException) -> RagError:
     if status == "404":
         return NotFound("The original of this document is no longer stored.")
     if status == "413":
-        return FileTooLarge("Supabase Storage refused this file as too large. Raise the bucket's limit there.")
+        return FileTooLarge(
+            "Supabase Storage refused this file as too large. Raise the limit of the bucket in Supabase Storage."
+        )
     if status in ("401", "403"):
         return ProviderKeyRejected(KEY_REJECTED)
     if status == "429":
         return ProviderQuotaExhausted("Supabase's limit of requests is reached. Try again in a few minutes.")
     if status.startswith("5"):
         return ProviderUnavailable(UNREACHABLE)
-    return ProviderError("Supabase Storage did not accept this file. Its own log says why.")
+    return ProviderError("Supabase Storage did not accept this file. The log of Supabase Storage says why.")
 
 
 # Originals

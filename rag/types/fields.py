@@ -42,7 +42,7 @@ ACCEPTED: Mapping[str, str] = {
 }
 SAME_WORDS = {"percent": "whole", "amount": "number", "line": "text", "lines": "words"}
 #: Shown for texts with a wrong length.
-EMPTY, TOO_LONG = N_("empty"), N_("so long")
+EMPTY, TOO_LONG = N_("empty"), N_("this long")
 Model = TypeVar("Model", bound=BaseModel)
 
 

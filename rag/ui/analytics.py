@@ -146,7 +146,7 @@ def draw_metrics(who: Identity, summary: Summary, period: Period, *, zone: str, 
         draw_metric(
             _("Helpful"), percent(now.helpful_rate), moved(now.helpful_rate, before.helpful_rate, "normal"),
             trend=Trend([day.helpful / day.rated for day in days if day.rated]),
-            help_text=ngettext("Of {count} answer rated.", "Of {count} answers rated.", now.rated),
+            help_text=ngettext("Based on {count} rated answer.", "Based on {count} rated answers.", now.rated),
         )  # fmt: skip
         _draw_time(_("First words"), FIRST, summary, _("Half of the answers began within this time, 95 of 100 within "
                                                       "the time of p95."))  # fmt: skip
@@ -155,8 +155,8 @@ def draw_metrics(who: Identity, summary: Summary, period: Period, *, zone: str, 
         draw_metric(
             _("Cost"), _("unpriced") if now.known_cost is None else plain(money(now.known_cost)),
             grown(now.cost, before.cost, "inverse"), trend=Trend([float(day.cost) for day in days], "area"),
-            help_text=_("The sum of the ledger: questions, searches of programs, evaluations, and processing documents "
-                        "with text recognition."),
+            help_text=_("All recorded costs: of questions, searches of programs, evaluations, and processing "
+                        "documents with text recognition."),
         )  # fmt: skip
         draw_metric(
             _("Cost per answer"), "–" if now.cost_per_answer is None else plain(money(now.cost_per_answer)),
@@ -361,7 +361,7 @@ def draw_times(
 def _draw_costs(analytics: Analytics, who: Identity, period: Period, filters: Filters) -> None:
     with draw_head(_("Cost")):
         by = choose_word(_("Costs by"), COSTS_BY, key="analytics_cost_by", default="operation")
-    unit = choose_word(_("Divided"), UNITS, key=f"analytics_cost_unit_{period.unit}", default=period.unit)
+    unit = choose_word(_("Time unit"), UNITS, key=f"analytics_cost_unit_{period.unit}", default=period.unit)
     costs = analytics.cost_by_day(who, period, filters, by, unit)
     words = OPERATION_NAMES if by == "operation" else PURPOSE_NAMES if by == "purpose" else None
     if any(cost.cost for cost in costs):
@@ -458,9 +458,8 @@ def _draw_times(analytics: Analytics, who: Identity, period: Period, filters: Fi
         )
         st.caption(
             _(
-                "Each stage over the questions in which it ran; the axis is logarithmic. Choosing and "
-                "checking sentences is not a stage of its own: this time is only part of the whole "
-                "answer, so the stages add up to less."
+                "The time of each stage, for the questions in which it ran, on a logarithmic scale. The time for "
+                "choosing and checking sentences is not shown, so the stages add up to less than the whole answer."
             )
         )
     else:
@@ -483,7 +482,7 @@ def _draw_histogram(analytics: Analytics, who: Identity, period: Period, filters
     buckets = analytics.time_histogram(who, period, filters, stage)
     stage_times = {row.stage: row for row in analytics.times(who, period, filters, stages=[stage])}
     if not buckets or stage not in stage_times:
-        st.caption(_("No question came to an end in this period."))
+        st.caption(_("No question was finished in this period."))
         return
     draw_chart(
         histogram_figure(buckets, stage_times[stage]),
@@ -504,7 +503,7 @@ def _draw_slowest(
     st.header(_("Slowest questions"), anchor=False)
     rows = analytics.questions(who, period, filters, QuestionFilters(), slowest_first=True, limit=SLOWEST)
     if not rows:
-        st.caption(_("No question came to an end in this period."))
+        st.caption(_("No question was finished in this period."))
         return
     chosen = lists.choose_row(
         rows,
@@ -550,7 +549,7 @@ def _draw_parts(analytics: Analytics, who: Identity, period: Period, filters: Fi
         of=lambda part: part.name,
         alt=_("Questions and outcomes by {kind}", kind=_(PARTS_BY[by]).lower()),
     )
-    st.caption(_("Select a row to see the figures of it alone."))
+    st.caption(_("Select a row to see the figures of this row only."))
 
 
 def _draw_unused_documents(analytics: Analytics, who: Identity, period: Period, filters: Filters) -> None:
@@ -561,9 +560,9 @@ def _draw_unused_documents(analytics: Analytics, who: Identity, period: Period, 
     unused = analytics.unused_documents(who, period, filters)
     if not unused:
         st.caption(
-            _("Every document that was there all through the period helped to answer something.")
+            _("Every document that was available for the whole period was used in an answer.")
             if analytics.has_settled_documents(who, period, filters)
-            else _("No document was there all through the period. Choose a shorter one.")
+            else _("No document was available for the whole period. Choose a shorter period.")
         )
         return
     st.caption(
@@ -616,7 +615,7 @@ def _draw_top_documents(analytics: Analytics, who: Identity, period: Period, fil
             _("Helpful"): lists.amounts(
                 (_("{helpful} of {rated}", helpful=u.helpful, rated=u.rated) if u.rated else "–" for u in used),
                 85,
-                help_text=_("Of the answers that were rated."),
+                help_text=_("Based on the answers that were rated."),
             ),
         },
         lambda u: choose("document", u.document_id),
@@ -624,7 +623,7 @@ def _draw_top_documents(analytics: Analytics, who: Identity, period: Period, fil
         of=lambda u: u.document_id,
         alt=_("Documents by the number of questions answered from them"),
     )
-    st.caption(_("Select a row to see the figures of it alone."))
+    st.caption(_("Select a row to see the figures of this row only."))
 
 
 def _draw_models(models: Sequence[ModelCost]) -> None:

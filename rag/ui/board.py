@@ -190,7 +190,8 @@ def changed_words(run: SyncRun) -> str:
         (run.removed, N_("{number} removed")),
         (run.failed, N_("{number} could not be read")),
     ]
-    return ", ".join(_(words, number=thousands(number)) for number, words in counted if number) or _("Nothing there")
+    numbers = [_(words, number=thousands(number)) for number, words in counted if number]
+    return ", ".join(numbers) or _("No documents found")
 
 
 def cost_words(run: SyncRun) -> str:

@@ -313,7 +313,7 @@ class ChatScope:
                 selection_mode="multi",
                 format_func=drawn(names),
                 key="chat_categories",
-                help=_("None chosen: all of them."),
+                help=_("If you choose none, all categories are searched."),
                 persist_state="page",
             )
         if self._known_years:

@@ -239,7 +239,7 @@ def _draw_comparisons(comparisons: Sequence[Preview]) -> None:
         st.success(_("All questions find the same passages in the same order."), icon=":material/equal:")
     if any(preview.cost is None or preview.cost for preview in comparisons):
         costs = [preview.cost for preview in comparisons if preview.cost is not None]
-        st.caption(_("It cost {cost}.", cost=money(sum(costs) if len(costs) == len(comparisons) else None)))
+        st.caption(_("The trial cost {cost}.", cost=money(sum(costs) if len(costs) == len(comparisons) else None)))
     for preview in [*changed, *(preview for preview in comparisons if preview.is_same)]:
         with st.container(border=True, gap="xsmall"):
             st.markdown(f"**{plain(preview.question)}**")
@@ -264,7 +264,9 @@ def _draw_difference(preview: Preview) -> None:
         st.markdown("  \n".join(lines))
         remaining = len(preview.after.passages) - len(added)
         if remaining:
-            st.caption(ngettext("{count} passage stays.", "{count} passages stay.", remaining))
+            st.caption(
+                ngettext("{count} passage is found as before.", "{count} passages are found as before.", remaining)
+            )
     elif preview.is_same:
         st.caption(_places(preview.after) or _("No passage, as before."))
     else:

@@ -180,7 +180,8 @@ def _cutting(profile: Profile) -> str:
     if profile.chunking.chunking_method == "auto":
         kinds = ", ".join(name for name, _way in profile.chunking.chunking_by_type)
         text = _(
-            "Each kind of document ({kinds}) is cut in its own way, others into {chunk_size} characters.",
+            "Each of these kinds of document is cut in its own way: {kinds}. Other documents are cut into passages "
+            "of {chunk_size} characters.",
             kinds=kinds,
             chunk_size=size,
         )
@@ -301,18 +302,18 @@ def threshold_sentences(
     if profile.search.strict_threshold:
         used = profile.threshold(embedder.default_threshold, collection.calibrated_threshold)
         strict = _(
-            "Passages that are not above a similarity of {used} are left out, whatever words they share.",
+            "Passages with a similarity of {used} or less are left out, even if they share words with the question.",
             used=f"{used:.3f}",
         )
         return [strict, _measured(collection, profile, zone)]
     if embedder.provider == "builtin":
         return [
-            _("The built-in model weighs the words of a question and what it means together. There is nothing to set.")
+            _("The built-in model combines the words and the meaning of a question. There is nothing to set.")
             if has_meaning
-            else _("The built-in model compares words: the question's words decide, and there is nothing to set.")
+            else _("The built-in model decides by the words of the question. There is nothing to set.")
         ]
     used = profile.threshold(embedder.default_threshold, collection.calibrated_threshold)
-    decides = _("Passages count as evidence from a similarity of {used} on.", used=f"{used:.3f}")
+    decides = _("Passages count as evidence if their similarity is at least {used}.", used=f"{used:.3f}")
     if profile.search.threshold_mode == "absolute" and profile.search.similarity_threshold is not None:
         decides += _(" This value is set for this collection.")
         if used > embedder.default_threshold:

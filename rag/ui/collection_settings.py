@@ -39,7 +39,7 @@ CHOICES = {
     },
     "search_type": {"vector": N_("by meaning"), "hybrid": N_("by meaning and by keywords")},
     "threshold_mode": {
-        "absolute": N_("a fixed one"),
+        "absolute": N_("a fixed value"),
         "calibrated": N_("as measured on this collection"),
         "embedder": N_("as the embedding model has it"),
     },
@@ -122,7 +122,9 @@ def _draw_field(field: Setting, collection: Collection, profile: Profile, change
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         label = f"**{plain(_(field.title))}**" + (_(" :blue-badge[Changed]") if differs else "")
         note = (
-            _("The profile has {field}.", field=_with_unit(field, profile_value)) if differs else _note(field, changed)
+            _("Value in the profile: {field}.", field=_with_unit(field, profile_value))
+            if differs
+            else _note(field, changed)
         )
         st.markdown(f"{label}  \n:small[:gray[{plain(note)}]]" if note else label, width=360)
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="right", width="content"):
@@ -142,7 +144,9 @@ def _draw_field(field: Setting, collection: Collection, profile: Profile, change
                 icon=":material/lock:" if field.locked else ":material/edit:",
                 type="tertiary",
                 disabled=bool(field.locked),
-                help=_("It cannot be changed: {locked}.", locked=plain(_(field.locked))) if field.locked else None,
+                help=_("This setting cannot be changed: {locked}.", locked=plain(_(field.locked)))
+                if field.locked
+                else None,
                 on_click=_open,
                 kwargs={"field": field.name},
             )
@@ -210,7 +214,7 @@ def _change(
         if field.help:
             st.caption(plain(_(field.help)))
         value = _widget(field, changed.value(field.name))
-        st.caption(_("The profile has {field}.", field=plain(_with_unit(field, profile.value(field.name)))))
+        st.caption(_("Value in the profile: {field}.", field=plain(_with_unit(field, profile.value(field.name)))))
         if field.new_documents_only:
             st.caption(f":material/info: {_('This applies to documents added from now on.')}")
         _draw_trial(field, value, identity, collection, changed)

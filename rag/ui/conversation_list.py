@@ -226,7 +226,7 @@ def _share(conversations: Conversations, identity: Identity, target: Conversatio
             st.caption(_("Sources in documents that a colleague may not open are left out for them."))
         with st.container(horizontal=True):
             st.button(
-                _("Share what came since, too") if conversation.shared_at else _("Share by link"),
+                _("Also share newer messages") if conversation.shared_at else _("Share by link"),
                 key="chat_share_yes",
                 type="primary",
                 icon=":material/share:",

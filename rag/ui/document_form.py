@@ -88,7 +88,10 @@ def draw_form(
                 list(languages),
                 index=place(list(languages), "language"),
                 format_func=languages.of,
-                help=_("The language its words are searched in. Reading the file again does not change it."),
+                help=_(
+                    "The language in which the words of this document are searched. Reading the file again does "
+                    "not change it."
+                ),
                 **field("language"),
             )
             owner = st.selectbox(
@@ -272,7 +275,8 @@ def draw_ask(identity: Identity, document: Document, collection: Collection, ans
                 ending = event
             elif isinstance(event, DoneEvent) and not answer:
                 place.info(
-                    plain(" ".join(event.notices)) or _("This document does not say it."), icon=":material/search_off:"
+                    plain(" ".join(event.notices)) or _("This document does not answer the question."),
+                    icon=":material/search_off:",
                 )
     except RagError as error:
         place.error(plain(error.message), icon=":material/error:")
@@ -282,7 +286,7 @@ def draw_ask(identity: Identity, document: Document, collection: Collection, ans
     if answer:
         place.markdown(answer_markdown(answer, [c.number for c in ending.citations]))
     if ending.citations:
-        st.caption(_("The most similar passages") if ending.kind == "nearest" else _("Passages it answers from"))
+        st.caption(_("The most similar passages") if ending.kind == "nearest" else _("Passages that the answer uses"))
     for citation in ending.citations:
         with st.container(border=True, gap="xxsmall"):
             page = plain(pages(citation.first_page, citation.last_page))
@@ -396,7 +400,7 @@ def draw_replacing_several(documents: Sequence[DocumentName], *, largest_mb: int
     twice = sorted({labels.of(document_id) for document_id in targets if targets.count(document_id) > 1})
     if twice:
         st.error(
-            _("Two files are meant for {name}. Leave one out.", name=plain(listed(twice))), icon=":material/error:"
+            _("Two files would replace {name}. Remove one of them.", name=plain(listed(twice))), icon=":material/error:"
         )
     elif targets and (rest := [labels.of(document.id) for document in documents if document.id not in targets]):
         st.caption(_("Unchanged: {names}", names=plain(listed(rest))))

@@ -471,7 +471,7 @@ def draw_bulk(number: int, shelves: Shelves, actions: BulkActions) -> None:
             )
             for words, key, action in (
                 (_("Read the files again"), "documents_bulk_read", actions.on_read),
-                (_("Try those that failed again"), "documents_bulk_retry", actions.on_retry),
+                (_("Try failed documents again"), "documents_bulk_retry", actions.on_retry),
                 (_("Write summaries and topics where they are missing"), "documents_bulk_write", actions.on_write_tags),
             ):
                 st.button(words, key=key, width="stretch", on_click=action)
@@ -557,7 +557,7 @@ def draw_bin(
         st.caption(_("The latest {SHOWN} of {number}.", SHOWN=MOST_LISTED, number=thousands(number)))
     chosen = [document.id for document in picked]
     if not chosen:
-        st.caption(_("Tick documents to have them back."))
+        st.caption(_("Tick documents to restore them."))
         return
     with st.container(horizontal=True):
         st.button(

@@ -70,7 +70,7 @@ def draw_pages(document: Document, documents: DocumentLibrary, correcting: Corre
             shows_chunks = st.toggle(
                 _("Show passages"),
                 key="documents_shows_chunks",
-                help=_("Marks where passages begin and end, and what they share."),
+                help=_("Marks where passages begin and end, and which text they share."),
             )
     page = read[min(number, len(read)) - 1]
     facts = [
@@ -108,9 +108,12 @@ def _draw_picture(document: Document, page: DocumentPage, *, shows_marks: bool) 
     marks = marks_of(page) if shows_marks else []
     if marks is None:
         st.caption(
-            _("No marks: the text of this page was recognised in its picture.")
+            _("There are no marks, because the text of this page comes from text recognition.")
             if page.method == "ocr"
-            else _("No marks are known for this page. If it was read before there were marks, read the file again.")
+            else _(
+                "There are no marks for this page. If the file was read by an older version of HR Assistant, read "
+                "the file again."
+            )
         )
     elif shows_marks:
         st.html(legend_html(marks))
@@ -157,7 +160,7 @@ def draw_comparison(documents: DocumentLibrary, old: Document, new: Document, di
         with column:
             st.caption(_("{words} · page {number}", words=plain(words), number=number))
             if number > document.page_count:
-                st.info(_("It has no such page."), icon=":material/remove:")
+                st.info(_("This version does not have this page."), icon=":material/remove:")
             elif has_pictures(document):
                 described = _("Page {number} of {title}", number=number, title=document.title)
                 st.html(picture_html(page_image_url(document.id, number), described))

@@ -168,7 +168,7 @@ def draw_reference_steps(
                 key=f"documents_reference_embed_{document.id}",
                 icon=":material/scatter_plot:",
                 disabled=not chunks or reference.embedded == chunks,
-                help=_("Questions and opinions find it as soon as every passage has its vector."),
+                help=_("Questions and opinions find this document as soon as every passage has its vector."),
                 on_click=on_embed,
                 args=(document,),
             )
@@ -178,7 +178,7 @@ def draw_reference_steps(
 ADVICE = {
     Step.EXTRACT: N_("Export the file again from its source and upload it under the same name, or try again."),
     Step.RECOGNISE: N_("Try again. Pages whose text was recognised are kept and not paid for twice."),
-    Step.CHUNK: N_("Try again; or delete it and upload it with another way to split it."),
+    Step.CHUNK: N_("Try again, or delete the document and upload it with another way of splitting."),
     Step.EMBED: N_("Try again once the provider answers. What was embedded is kept and not paid for twice."),
     Step.TAG: N_("Try again. What was embedded is kept and not paid for twice."),
     Step.PUBLISH: N_("Try again. What was embedded is kept and not paid for twice."),
@@ -203,7 +203,7 @@ def draw_trouble(
     with st.container(border=True, key=f"documents_troubled_{document.id}", gap="xsmall"):
         version = _(" (version {version})", version=document.version) if document.version > 1 else ""
         st.markdown(f"**{plain(document.title)}**{version} :{color}-badge[{words}]")
-        st.markdown(plain(language.translated(document.message) or _("It could not be processed.")))
+        st.markdown(plain(language.translated(document.message) or _("This document could not be processed.")))
         if document.status is DocumentStatus.FAILED:
             st.caption(_(ADVICE[document.step]))
         is_scan = document.status is DocumentStatus.NEEDS_OCR
@@ -211,11 +211,13 @@ def draw_trouble(
             if engine is None:
                 st.caption(_(NO_ENGINE))
             elif engine in LOCAL:
-                st.caption(_("{engine} can recognise its text, free of charge.", engine=engine_title(engine)))
+                st.caption(
+                    _("{engine} can recognise the text of this document, free of charge.", engine=engine_title(engine))
+                )
             else:
                 st.caption(
                     _(
-                        "{engine} can recognise its text, whose cost is shown before anything is spent.",
+                        "{engine} can recognise the text of this document. You see the cost before anything is spent.",
                         engine=engine_title(engine),
                     )
                 )

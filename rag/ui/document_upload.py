@@ -502,7 +502,10 @@ def draw_estimates(
     with st.container(border=True, key="documents_estimates", gap="small"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             sentence = ngettext(
-                "{count} file waits for your yes: {cost}", "{count} files wait for your yes: {cost}", number, cost=words
+                "{count} file waits for your confirmation: {cost}",
+                "{count} files wait for your confirmation: {cost}",
+                number,
+                cost=words,
             )
             facts = [f"**{plain(sentence) if number else _('You have decided about all of these files.')}**"]
             facts += cost_range(sum((f.low for f in waiting), Decimal(0)), sum((f.high for f in waiting), Decimal(0)))
@@ -668,7 +671,7 @@ def draw_many_finished(ready: Sequence[Document], number: int, *, on_dismiss: Ca
     with st.container(border=True, key="documents_finished", gap="small"):
         ready_words = ngettext("**{count} document** is ready", "**{count} documents** are ready", number)
         _draw_head(f":green[:material/check_circle:] {ready_words}", "documents_done_all", on_dismiss)
-        with st.expander(_("What each of them cost"), type="compact", key="documents_finished_costs"):
+        with st.expander(_("What each document cost"), type="compact", key="documents_finished_costs"):
             draw_cost_table(ready)
             if number > len(ready):
                 st.caption(_("The latest {ready} of them.", ready=len(ready)))

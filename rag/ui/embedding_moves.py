@@ -118,7 +118,7 @@ def _draw_collection(identity: Identity, collection: Collection, latest: Reembed
                 key=f"moves_clean_{latest.id}",
                 icon=":material/cleaning_services:",
                 type="tertiary",
-                help=_("They take up space, and are needed only to undo the move."),
+                help=_("The old vectors take up space, and are needed only to undo the move."),
             ):
                 ask_to_confirm(
                     _("Remove the old vectors?"),

@@ -102,7 +102,11 @@ def _draw_results(running: Services, identity: Identity, text: str) -> None:
             turn_to(page_with_words(running.documents.pages(identity, document.id), text))
             st.switch_page("library.py", query_params={"document": str(document.id)})
     if not conversations and not documents:
-        sentence = _("No conversation and no document holds these words.") if text else _("There is nothing yet.")
+        sentence = (
+            _("No conversation and no document holds these words.")
+            if text
+            else _("There are no conversations and no documents yet.")
+        )
         st.caption(sentence)
 
 

@@ -155,13 +155,18 @@ METHOD_HELP: Mapping[ChunkingMethod, str] = {
     "semantic": N_("Cuts where the topic changes. For long mixed texts; reads the text once more to find the places."),
     "sentences": N_("Cuts where a sentence or line ends, in longer pieces. For notices and announcements."),
     "recursive": N_("Cuts at the largest break available: paragraph, line, sentence or word. Works for any text."),
-    "paged": N_("No passage goes over a page, so that each citation names exactly one. For guidelines and case law."),
+    "paged": N_(
+        "No passage continues on the next page, so that each citation names exactly one page. For "
+        "guidelines and case law."
+    ),
     "fixed": N_("Cuts at a fixed length, even within a word. For tables and logs without sentences."),
-    "professional": N_("One position, one passage, with company, position, place and dates. For résumés and profiles."),
+    "professional": N_(
+        "Makes each position a passage of its own, with company, position, place and dates. For résumés and profiles."
+    ),
     "narrative": N_(
         "Whole paragraphs in order; each piece repeats the last sentences of the one before. For stories and reports."
     ),
-    "markdown": N_("One section, one passage, with its heading. For READMEs and Markdown."),
+    "markdown": N_("Makes each section a passage of its own, with its heading. For READMEs and Markdown."),
     "generic": N_("As many whole paragraphs as fit, without repetition."),
 }
 

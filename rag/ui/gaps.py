@@ -54,7 +54,7 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.caption(
             _("Questions that the documents do not answer, or whose answers were rated as not helpful, grouped by "
-              "meaning in any wording and language. The most frequent ones are worth writing down next."),
+              "meaning in any wording and language. Add answers to the most frequent ones first."),
             width="stretch",
         )  # fmt: skip
         status = choose_word(_("State"), STATES, key="analytics_gap_state", default="open")
@@ -62,8 +62,8 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
     notified = st.session_state.pop(NOTIFIED, None)
     if notified is not None:
         words = ngettext(
-            "Solved. {count} person reads it in their conversation.",
-            "Solved. {count} people read it in their conversations.",
+            "Solved. {count} person is told in their conversation.",
+            "Solved. {count} people are told in their conversations.",
             notified,
         )
         st.toast(plain(words) if notified else _("Solved"), icon=":material/mark_chat_read:")
@@ -201,8 +201,8 @@ def _write_answer(identity: Identity, gap: Gap) -> None:
     )  # fmt: skip
     if gap.waiting:
         words = ngettext(
-            "{count} person waits for an answer: it appears in their conversation as yours.",
-            "{count} people wait for an answer: it appears in their conversations as yours.",
+            "{count} person waits for an answer. Your answer appears in their conversation, under your name.",
+            "{count} people wait for an answer. Your answer appears in their conversations, under your name.",
             gap.waiting,
         )
         st.info(plain(words), icon=":material/mark_chat_unread:")

@@ -37,9 +37,9 @@ STEP_LABELS = {
 OpenSource = Callable[[Citation], None]
 #: Reasons an answer may be bad, in a reader's words.
 REASONS: Mapping[str, str] = {
-    "wrong": N_("It is wrong"),
+    "wrong": N_("The answer is wrong"),
     "incomplete": N_("Something is missing"),
-    "outdated": N_("It is out of date"),
+    "outdated": N_("The answer is out of date"),
     "wrong_source": N_("The source does not say this"),
 }
 ASK_HELP = N_("Sends your question to the people in charge. Their answer comes back into this conversation.")

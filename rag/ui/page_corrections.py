@@ -86,11 +86,13 @@ def draw_waiting(
                 **facts,
             )
             if is_other_reading
-            else _("The correction of page {page} of {day} by {name} is not in this version.", **facts)
+            else _("The correction of page {page} that {name} made on {day} is not in this version.", **facts)
         )
         with st.container(border=True, key=key, gap="xsmall"):
             st.markdown(f":orange[:material/warning:] {plain(sentence)}")
-            with st.expander(_("What it would change"), type="compact", key=f"{key}_text", on_change="rerun") as box:
+            with st.expander(
+                _("What the correction would change"), type="compact", key=f"{key}_text", on_change="rerun"
+            ) as box:
                 if box.open:
                     _draw_waiting_text(document, number, correction, texts, correcting)
             with st.container(horizontal=True):
@@ -119,7 +121,7 @@ def _draw_waiting_text(
 ) -> None:
     text = correction.text_after or ""
     if number not in texts:
-        st.caption(_("This version has no such page. The text that was typed:"))
+        st.caption(_("This version does not have this page. The corrected text was:"))
         st.html(changes_html("", text))
         return
     st.html(changes_html(texts[number], text))
@@ -180,7 +182,9 @@ def draw_corrector(document: Document, page: DocumentPage, correcting: Correctin
     if not may_correct(document):
         return False
     with st.container(horizontal=True):
-        advice = _("For a word or an order that was read wrong. The file stays as it is.")
+        advice = _(
+            "Use this if a word was read wrongly, or words are in the wrong order. The file itself does not change."
+        )
         begin, back = partial(_begin, document, page, page.text), partial(_begin, document, page, page.as_read)
         st.button(
             _("Correct the text"),

@@ -113,7 +113,9 @@ def _ask_for_key(keys: ApiKeys, identity: Identity, names: Mapping[UUID, str]) -
         )
 
     with st.form("people_key", border=False):
-        st.text_input(_("Name"), key="people_key_name", autocomplete="off", help=_("The program that will use it."))
+        st.text_input(
+            _("Name"), key="people_key_name", autocomplete="off", help=_("The program that will use this key.")
+        )
         st.multiselect(
             _("What it may do"),
             list(SCOPES),
@@ -150,7 +152,9 @@ def _ask_for_key(keys: ApiKeys, identity: Identity, names: Mapping[UUID, str]) -
 @dialog(N_("Your new API key"), icon=":material/key:", dismissible=False)
 def _show_secret(key: ApiKey, secret: str) -> None:
     st.markdown(_("Copy the key for **{name}** now. It is not stored and cannot be shown again.", name=plain(key.name)))
-    advice = _("Send it as “Authorization: Bearer”. If it is lost or seen by others, revoke it and make another.")
+    advice = _(
+        "Send the key as “Authorization: Bearer”. If the key is lost or seen by others, revoke it and make another key."
+    )
     draw_secret(secret, advice, _("I have copied it"), "people_key_made")
 
 
@@ -158,7 +162,7 @@ def _ask_to_revoke(keys: ApiKeys, identity: Identity, key: ApiKey) -> None:
     ask_to_confirm(
         _("Revoke this key?"),
         f"**{plain(key.name)}** :gray[{plain(key.hint)}…]",
-        _("Programs that use it are refused from their next request on. A revoked key cannot be brought back."),
+        _("Programs that use this key are refused from their next request on. A revoked key cannot be brought back."),
         _("If you revoke the wrong key, make a new key and enter the new key in the program."),
         action=_("Revoke the key of {name}", name=plain(key.name)),
         on_confirm=lambda: keys.revoke(identity, key.id),

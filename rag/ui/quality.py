@@ -141,7 +141,10 @@ def _draw_golden(identity: Identity, collection: Collection, golden: dict[UUID, 
         )  # fmt: skip
     if not golden:
         st.caption(
-            _("None yet. Begin with ten questions that people ask often, and the document and page that answer each.")
+            _(
+                "There are no golden questions yet. Begin with ten questions that people ask often, and with the "
+                "document and page that answer each of them."
+            )
         )
         return
     chosen = lists.choose_rows(
@@ -182,7 +185,7 @@ def _question_columns(questions: Sequence[GoldenQuestion]) -> dict[str, Any]:
     return {
         _("Question"): lists.texts((question.question for question in questions), 380),
         _("Document"): [
-            question.document or ("–" if question.is_answerable else _("in none")) for question in questions
+            question.document or ("–" if question.is_answerable else _("in no document")) for question in questions
         ],
         _("Pages"): [", ".join(map(str, question.pages)) for question in questions],
     }
@@ -355,7 +358,7 @@ def _start_run(identity: Identity, collection: Collection, golden: list[GoldenQu
     )
     chosen = st.multiselect(
         _("With"), list(labels), [COLLECTION_SETTINGS], format_func=labels.of, key="analytics_run_with",
-        help=_("Several can be compared afterwards."),
+        help=_("You can choose several and compare them afterwards."),
     )  # fmt: skip
     profiles = [profile_of(collection) if name == COLLECTION_SETTINGS else profile_by_name(name) for name in chosen]
     models = _choose_models(profiles)
@@ -385,7 +388,7 @@ def _choose_models(profiles: Sequence[Profile]) -> Sequence[str]:
     offered = [model for name, model in priced_chat_models() if name == provider]
     chosen = st.multiselect(
         _("Models that answer"), offered, accept_new_options=True, placeholder=_("as set"),
-        key="analytics_run_models", help=_("Several can be compared afterwards."),
+        key="analytics_run_models", help=_("You can choose several and compare them afterwards."),
     )  # fmt: skip
     return chosen or ("",)
 
@@ -414,8 +417,8 @@ def _draw_judge(identity: Identity, profiles: Sequence[Profile], questions: int)
     total = sum(known_costs, Decimal(0)) if len(known_costs) == len(costs) else None
     return st.toggle(
         _("Have a model check the answers ({cost})", cost=plain(money(total))), key="analytics_run_judge",
-        help=_("{model} checks whether each sentence follows from its sources. Each answer then costs one "
-               "small call more.", model=plain(models[0])),
+        help=_("{model} checks whether each sentence follows from its sources. Each answer "
+               "then costs one more small call.", model=plain(models[0])),
     )  # fmt: skip
 
 
@@ -488,7 +491,7 @@ def _change_golden(identity: Identity, collection: Collection, golden_id: UUID, 
 @dialog(N_("Add a golden question"), icon=":material/add:")
 def add_golden_from(identity: Identity, collection: Collection, entry: ChatLogEntry) -> None:
     """Draw a form for a new golden question, filled from a logged question and answer."""
-    st.caption(_("Take out what the answer should not say, and add the words that each right answer has."))
+    st.caption(_("Remove what the answer should not say, and add the words that every right answer contains."))
     _draw_form(identity, collection, golden_from_entry(entry), None)
 
 

@@ -195,7 +195,9 @@ def _draw_prompt(entry: ChatLogEntry) -> None:
             if passage.section:
                 st.caption(plain(passage.section))
             for sentence in passage.unsupported:
-                st.warning(_("Not in it: “{sentence}”", sentence=plain(sentence)), icon=":material/rule:")
+                st.warning(
+                    _("This passage does not say: “{sentence}”", sentence=plain(sentence)), icon=":material/rule:"
+                )
             st.text(passage.text)
     if not prompt.messages:
         st.caption(_("No model was asked: the answer quotes these passages."))

@@ -30,7 +30,7 @@ def draw_search(
     """Draw how well a period's searches worked. A chosen passage opens its document."""
     searches = analytics.searches(who, period, filters)
     if len(searches) >= LATEST:
-        st.caption(_("Of the latest {count} questions of this period.", count=number(LATEST)))
+        st.caption(_("Based on the latest {count} questions of this period.", count=number(LATEST)))
     left, right = st.columns(2)
     with left.container(border=True, height="stretch"):
         _draw_scores(searches)
@@ -140,7 +140,7 @@ def _draw_passages(
             _("Document"): lists.texts((use.title for use in uses), 190),
             _("Page"): lists.texts((pages(use.first_page, use.last_page) for use in uses), 75),
             _("Answers"): lists.bars((use.questions for use in uses), 110),
-            _("Does not hold"): lists.numbers(
+            _("Cited wrongly"): lists.numbers(
                 (use.not_held for use in uses),
                 110,
                 help_text=_("Answers that cite this passage for something it does not say."),

@@ -242,7 +242,7 @@ def _draw_card(
             type="tertiary",
             help=_("Shows the page with this passage highlighted.")
             if is_paged
-            else _("Shows the text around it with this passage marked."),
+            else _("Shows this passage marked in the text around it."),
             on_click=on_open,
             args=(citation,),
         )

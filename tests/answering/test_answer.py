@@ -330,7 +330,9 @@ def test_a_program_that_is_interrupted_leaves_a_question_that_was_stopped(desk: 
     ("error", "why"),
     [
         pytest.param(
-            ProviderKeyRejected(), "OpenAI rejected its API key. It is replaced on the page Set-up.", id="key"
+            ProviderKeyRejected(),
+            "OpenAI rejected its API key. The key has to be replaced on the page Set-up.",
+            id="key",
         ),
         pytest.param(ProviderQuotaExhausted(), QUOTA_EXHAUSTED.format(provider="OpenAI"), id="quota"),
         pytest.param(ProviderKeyRejected("Its own words."), "Its own words.", id="own words"),

@@ -99,7 +99,7 @@ def test_numbers_lead_to_their_questions(company: tuple[Product, BrowserContext]
 
     open_view(tab, product)
     tab.get_by_role("button", name=re.compile("not in the documents")).click()
-    expect(tab.get_by_text("The most frequent ones are worth writing down next.")).to_be_visible()
+    expect(tab.get_by_text("Add answers to the most frequent ones first.")).to_be_visible()
     expect(tab).to_have_url(re.compile("analytics_view=Gaps"))
 
 

@@ -76,7 +76,7 @@ def test_documents_are_dropped_compared_opened_ticked_deleted_and_had_back(
     page.get_by_role("tab", name="Try a question").click()
     page.get_by_label("Ask this document").fill("Where are cars parked?")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("Passages it answers from")).to_be_visible()
+    expect(page.get_by_text("Passages that the answer uses")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
 
@@ -104,7 +104,7 @@ def test_documents_are_dropped_compared_opened_ticked_deleted_and_had_back(
     expect(dialog).to_have_count(0)
     expect(page.get_by_text("of Parking since May: 1 page differs")).to_be_visible()
     page.get_by_role("button", name="Remove this file").click()
-    expect(page.get_by_text("It is in the bin.")).to_be_visible()
+    expect(page.get_by_text("The file is in the bin.")).to_be_visible()
 
     # Other tests ask this product: the documents of this one leave it.
     tick(page, 0, 1)

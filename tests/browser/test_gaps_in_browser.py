@@ -43,7 +43,7 @@ def test_a_document_uploaded_from_a_gap_solves_it_and_the_asker_reads_so(browser
         )
         expect(dialog.get_by_text("parking permits.md")).to_be_visible()
         dialog.get_by_role("button", name="Upload", exact=True).click()
-        expect(page.get_by_text("Solved. 1 person reads it in their conversation.")).to_be_visible(
+        expect(page.get_by_text("Solved. 1 person is told in their conversation.")).to_be_visible(
             timeout=patient(60_000)
         )
         expect(page.get_by_text("Nothing is open in this period.")).to_be_visible()

@@ -129,9 +129,14 @@ def test_a_thumb_down_asks_why_and_a_person_answers_into_the_conversation(
     now.get_by_test_id("stFeedback").locator("button").last.click()
     why = page.get_by_test_id("stPopoverBody")
     # It asks at once, without another click.
-    for reason in ("It is wrong", "Something is missing", "It is out of date", "The source does not say this"):
+    for reason in (
+        "The answer is wrong",
+        "Something is missing",
+        "The answer is out of date",
+        "The source does not say this",
+    ):
         expect(why.get_by_text(reason, exact=True)).to_be_visible()
-    why.get_by_text("It is out of date", exact=True).click()
+    why.get_by_text("The answer is out of date", exact=True).click()
     why.get_by_role("textbox").fill("There are new rules since May.")
     why.get_by_role("button", name="Ask HR").click()
     expect(now.get_by_text("Passed on to the people in charge", exact=False)).to_be_visible()

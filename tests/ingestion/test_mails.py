@@ -185,7 +185,7 @@ def nested(levels: int, kind: str) -> str:
         (nested(200, "multipart/mixed"), "Part of this mail is nested too deeply to be read and was left out."),
         (nested(5000, "multipart/alternative"), "The parts of this mail are nested too deeply to be read."),
         (HEAD + "Content-Type: message/rfc822\n\n" * 2000, "The parts of this mail are nested too deeply to be read."),
-        (f"X: {'a' * 2_000_000}\n{HEAD}", "The head of this mail is longer than 1 MB."),
+        (f"X: {'a' * 2_000_000}\n{HEAD}", "The header of this mail is longer than 1 MB."),
         (f"To: {'=?utf-8?q?' * 90_000}\n\nText", "To: =?utf-8?q?"),
         (f"{'To: a@b.c' * 90_000}\n\nText", "To: a@b.c"),
         (f"Subject: a\nContent-Type: text/plain; {'a*0*=b;' * 90_000}\n\nText", "Text"),

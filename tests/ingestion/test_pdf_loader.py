@@ -235,7 +235,9 @@ def test_a_page_that_pdfium_does_not_find_is_read_by_pypdf_and_says_so() -> None
     first, second = read(content).pages
     assert (first.text, first.warnings) == ("One", ())
     assert second.text == "Two"
-    assert second.warnings == ("Read by the second engine (pypdf): the text of the first one could not be had.",)
+    assert second.warnings == (
+        "Read by a second program (pypdf), because the text of the first program could not be read.",
+    )
 
 
 def test_a_file_that_pdfium_cannot_open_is_written_again_by_pypdf_and_read() -> None:

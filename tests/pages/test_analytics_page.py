@@ -145,10 +145,10 @@ def test_documents_that_came_during_the_period_are_not_said_to_have_helped(
 ) -> None:
     page = open_page()
     assert month
-    assert "No document was there all through the period" in words(page)
+    assert "No document was available for the whole period" in words(page)
     with database.transaction("demo") as connection:
         connection.execute("UPDATE documents SET created_at = now() - interval '1 year'")
-    assert "Every document that was there all through the period helped" in words(page.run())
+    assert "Every document that was available for the whole period was used" in words(page.run())
 
 
 def test_costs_are_the_ledgers_however_they_are_divided(open_page: Open, month: list[UUID], database: Database) -> None:

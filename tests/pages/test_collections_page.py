@@ -93,7 +93,7 @@ def test_a_field_is_changed_and_given_back(running: Services, page: AppTest, col
     assert not page.exception
     assert running.documents.collection("demo", collection.id).overrides == {"top_k": 8}
     shown = texts(page)
-    assert "The profile has 5 passages." in shown
+    assert "Value in the profile: 5 passages." in shown
     assert "The best 8 of the 32 found" in shown
     page.button("collections_reset_top_k").click().run()
     assert running.documents.collection("demo", collection.id).overrides == {}

@@ -781,7 +781,7 @@ def test_the_picture_of_a_page_shows_what_was_read_as_what_until_the_marks_are_s
     assert "left:10.00%" not in html_of(page)
 
     page.toggle("documents_shows_marks").set_value(True)
-    for number, words_shown in ((2, "read the file again"), (3, "was recognised in its picture")):
+    for number, words_shown in ((2, "read the file again"), (3, "comes from text recognition")):
         page.session_state[f"documents_page_{document_id}"] = number
         assert words_shown in words(page.run())
         assert "Tables:" not in html_of(page)
@@ -958,7 +958,7 @@ def test_a_button_opens_the_bin_while_something_is_in_it_and_what_is_restored_is
     page.session_state[str(page.dataframe[0].key)] = {"selection": {"rows": [0]}}
     page.run().button("documents_bin_restore").click().run()
     assert not page.exception
-    assert [toast.value for toast in page.toast] == ["Taking back 1 document"]
+    assert [toast.value for toast in page.toast] == ["Restoring 1 document"]
     assert app_services.documents.bin.count("demo") == 0
     page.button("documents_leave_bin").click().run()
     assert set(page.dataframe[0].value["Title"]) == {"Kept", "Gone"}
@@ -1124,7 +1124,7 @@ def test_what_comes_and_goes_moves_no_part_that_is_drawn_by_itself(page: AppTest
     page.run()
     before = place_of_table(page)
     page.session_state.documents_notice = "Something failed."
-    page.session_state.documents_way_back = ("1 document has other tags.", lambda: None)
+    page.session_state.documents_way_back = ("The tags of 1 document were changed.", lambda: None)
     add("Broken", "failed", message="The file is damaged.")
     page.run()
     assert any("Something failed" in error.value for error in page.error)

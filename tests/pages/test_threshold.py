@@ -72,9 +72,7 @@ def test_a_threshold_is_measured_and_shown_with_its_day_and_its_passages(
     assert kept.calibrated_threshold is not None
     assert kept.calibrated_at is not None
     shown = texts(page)
-    assert (
-        f"from a similarity of {kept.calibrated_threshold:.3f} on. This value was measured on this collection." in shown
-    )
+    assert f"at least {kept.calibrated_threshold:.3f}. This value was measured on this collection." in shown
     assert f"on {kept.calibrated_at.day} {kept.calibrated_at:%b %Y}" in shown
     assert f"on {kept.calibrated_passages} passages of this collection with text-embedding-3-small by OpenAI" in shown
     assert page.button("collections_calibrate").label == "Measure again"
@@ -86,5 +84,5 @@ def test_one_that_is_set_is_said_with_what_happens_where_nothing_reaches_it(
     _, admin = signed_in(Role.ADMIN)
     running.documents.override_collection(admin, rules.id, {"threshold_mode": "absolute"})
     shown = texts(page.run())
-    assert "from a similarity of 0.700 on. This value is set for this collection." in shown
+    assert "at least 0.700. This value is set for this collection." in shown
     assert "If no passage reaches the value of this collection, a lower value is used" in shown

@@ -81,7 +81,7 @@ def test_a_limit_that_changes_in_the_model_changes_form_and_sentence(longest: in
     assert page.number_input[0].value == most + 1, "what was typed stays"
     page.number_input[0].set_value(most)
     page.text_input[0].set_value("x" * (longest + 1)).run()
-    refused = f"Name cannot be so long: it has to be a text of 1 to {longest} characters."
+    refused = f"Name cannot be this long: it has to be a text of 1 to {longest} characters."
     assert page.session_state.refused == refused
     assert page.text_input[0].value == "x" * (longest + 1)
 
@@ -96,8 +96,8 @@ def test_a_limit_that_changes_in_the_model_changes_form_and_sentence(longest: in
         pytest.param({"fine": Decimal(-1)}, "Fine cannot be -1: it has to be a number from 0 to 1,000,000.", id="low"),
         pytest.param({"fine": float("nan")}, "Fine cannot be nan: it has to be a number from 0", id="nan"),
         pytest.param({"name": " \t"}, "Name cannot be empty: it has to be a text of 1 to 80 characters.", id="blank"),
-        pytest.param({"name": "x" * 81}, "Name cannot be so long: it has to be a text of 1 to 80", id="long"),
-        pytest.param({"notes": "x" * 501}, "Notes cannot be so long: it has to be a text of at", id="notes"),
+        pytest.param({"name": "x" * 81}, "Name cannot be this long: it has to be a text of 1 to 80", id="long"),
+        pytest.param({"notes": "x" * 501}, "Notes cannot be this long: it has to be a text of at", id="notes"),
         pytest.param({"lent": 101}, "Lent (%) cannot be 101: it has to be a whole number from 0", id="percent"),
     ],
 )

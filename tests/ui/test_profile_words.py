@@ -42,7 +42,10 @@ def words(profile: Profile, providers: Providers) -> str:
             "Questions are searched in the language they are asked in. Answers quote the documents word for word",
         ),
         (NOTICES, "Recent documents count more: 1.5 times up to 7 days, less with age. Pinned documents come first"),
-        (PORTFOLIO, "Each kind of document (resume, linkedin, journey, github, generic) is cut in its own way"),
+        (
+            PORTFOLIO,
+            "Each of these kinds of document is cut in its own way: resume, linkedin, journey, github, generic",
+        ),
         (PORTFOLIO, "decide which categories are looked at, among what was found."),
         (LEGAL, "A model tags each passage with topic, crime type, summary and keywords."),
         (CIVIL, "Passages stay in the order the search found them in."),

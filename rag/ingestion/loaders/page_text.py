@@ -45,7 +45,9 @@ STRUCK_TEXT = "Struck-through text was left out: “{text}”."
 #: Warning for a page whose text is incomplete according to a second count.
 UNREAD_TEXT = ("1 character of the text was not read.", "{count} characters of the text were not read.")
 #: Warning for a page with columns in an uncertain order.
-UNSURE_ORDER = "Text stands side by side on this page, and its order is uncertain: compare it with the page."
+UNSURE_ORDER = (
+    "Columns of text stand side by side on this page, so their order is uncertain. Compare the text with the page."
+)
 #: Warnings for files inside a file, and how many are named.
 UNREAD_ATTACHMENTS = (
     "This file has 1 attachment that was not read: {names}.",

@@ -35,7 +35,7 @@ from rag.types import Collection, Identity, Who
 log = logging.getLogger("rag.ingestion")
 #: The shortest time between progress updates, in seconds.
 PROGRESS_SECONDS = 0.3
-TRIED_AGAIN = N_("It is tried again automatically.")
+TRIED_AGAIN = N_("The sync is tried again automatically.")
 #: The kind of source for the sample board.
 SAMPLES = "samples"
 #: The requester of scheduled runs.
@@ -475,7 +475,7 @@ class Syncs:
             if settings is not None and self._events.is_of(payload, settings)
         ]
         if not followed:
-            raise NotFound("No collection follows this table.")
+            raise NotFound("No collection takes its posts from this table.")
         # A board with another source gets events only if no other board does.
         targets = [f for f in followed if f[2]] or followed
         return [(c, settings) for c, settings, _ in targets]

@@ -159,8 +159,8 @@ def sync_collection(
     missing = [before for key, before in items_by_key.items() if key not in keys and not before.is_deleted]
     if missing and not keys and not allow_empty:
         raise InvalidInput(
-            f"The source lists nothing, but {len(missing)} documents come from it. Nothing was removed: check that it "
-            "can be read, and sync with --allow-empty if it is really empty."
+            f"The source lists nothing, but {len(missing)} documents come from it. Nothing was removed. Check that "
+            "the source can be read. If it is really empty, sync with --allow-empty."
         )
     for before in missing:
         writer.remove(before.key, before)

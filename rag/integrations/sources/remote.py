@@ -271,7 +271,9 @@ class JsonApi:
             if not (link := page.get("@odata.nextLink")):
                 return
             page = self.get(str(link))
-        raise ProviderAnswerInvalid(f"{self._service} sends a list without an end.")
+        raise ProviderAnswerInvalid(
+            f"The list from {self._service} does not end, so reading was stopped. Try again later."
+        )
 
     @contextmanager
     def stream(

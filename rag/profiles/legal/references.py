@@ -341,7 +341,9 @@ class ReferenceDocuments:
         except JobTaken:
             raise StepNotPossible("This document is being processed. Try again when that is done.") from None
         except ModelChanged:
-            raise StepNotPossible("The collection has another embedding model by now. Embed it again.") from None
+            raise StepNotPossible(
+                "The embedding model of the collection has changed. Embed the document again."
+            ) from None
         except DocumentGone:
             raise NotFound("This reference document does not exist, or no longer.") from None
 

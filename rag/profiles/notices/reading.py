@@ -42,7 +42,7 @@ SCANNED = N_(
 )
 #: The most scanned pages to recognise per attachment: enough for a summary.
 MOST_SCANNED_PAGES = 20
-MORE_SCANNED = N_("Only its first {count} scanned pages were recognised.")
+MORE_SCANNED = N_("Text recognition read only the first {count} scanned pages.")
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ from rag.ui.widgets import name_labels, red
 
 PROBLEM = "programs_teams_problem"
 ABOUT = N_(
-    "People ask in Teams and get the answer with its sources there: in a chat what they may read themselves, in a "
-    "channel what everybody in the company may read."
+    "People ask in Teams and get the answer with its sources in Teams. In a chat, answers use what this person may "
+    "read. In a channel, answers use what everybody in the company may read."
 )
 STEPS = (
     N_("In the [Azure portal](https://portal.azure.com), make a resource *Azure Bot* of the type *Single tenant*."),
@@ -127,7 +127,7 @@ def _draw_bot(bots: TeamsBots, identity: Identity, bot: TeamsBot, base: str) -> 
         actions.attempt(PROBLEM, bots.switch, identity, is_active=not bot.is_active)
 
     with st.container(border=True), st.container(horizontal=True, vertical_alignment="center"):
-        status = _("It answers.") if bot.is_active else _("It is switched off.")
+        status = _("The bot answers.") if bot.is_active else _("The bot is switched off.")
         st.markdown(f"**{plain(bot.app_id)}** :gray[{status}]", width="content")
         st.download_button(
             _("Download the app package"), lambda: teams_package(bot, base), "hr-assistant-teams.zip",

@@ -99,7 +99,7 @@ def _sites(sites: builtins.list[str]) -> builtins.list[str]:
 Name = Annotated[str, Field(title=N_("Name"), min_length=1, max_length=80), BeforeValidator(one_line)]
 Sites = Annotated[
     list[str],
-    Field(title=N_("Sites that may show it, one a line"), examples=["https://intranet.example.com"]),
+    Field(title=N_("Websites that may show the widget, one per line"), examples=["https://intranet.example.com"]),
     AfterValidator(_sites),
     "lines",
 ]

@@ -205,7 +205,7 @@ class OpenIdProvider:
     def _endpoint(self, name: str) -> str:
         address = self._discovery().get(name)
         if not isinstance(address, str):
-            raise ProviderAnswerInvalid(f"The sign-in service does not say where its {name} is.")
+            raise ProviderAnswerInvalid(f"The sign-in service does not give the address of its {name}.")
         try:
             return require_safe_origin(f"The provider's {name}", address.partition("?")[0]) and address
         except SettingsError as exc:

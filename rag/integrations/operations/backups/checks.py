@@ -42,6 +42,10 @@ def backup_checks(parts: Services) -> list[Check]:
     assert backup is not None  # noqa: S101  otherwise there is trouble
     sentence = _("The last backup was made on {time} UTC.", time=f"{backup.at:%Y-%m-%d %H:%M}")
     if trial is not None:
-        tried = _("{name} was restored whole as a trial on {day}.", name=trial.name, day=f"{trial.at:%Y-%m-%d}")
+        tried = _(
+            "On {day}, the backup {name} was restored completely as a test.",
+            name=trial.name,
+            day=f"{trial.at:%Y-%m-%d}",
+        )
         sentence = f"{sentence} {tried}"
     return [Check(name=_("Backups"), state="ok", sentence=sentence)]

@@ -261,7 +261,9 @@ class GoogleDriveSource(SharedFolderSource):
             token = str(page.get("nextPageToken") or "")
             if not token:
                 return
-        raise ProviderAnswerInvalid("Google Drive sends a list without an end.")
+        raise ProviderAnswerInvalid(
+            "The list of files from Google Drive does not end, so reading was stopped. Try again later."
+        )
 
     def _load(self, entry: Mapping[str, Any]) -> SourceContent:
         require_size(int(entry.get("size") or 0), self._limits)

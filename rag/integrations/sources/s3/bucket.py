@@ -175,7 +175,7 @@ def _own_errors() -> Iterator[None]:
             ) from exc
         if exc.code == "AccessDenied":
             raise ProviderKeyRejected(
-                "These keys may not list or read this bucket. Allow both, and sync again."
+                "These keys have no permission to list or read this bucket. Give both permissions, and sync again."
             ) from exc
         if exc.code == "NoSuchKey":
             raise NotFound("The storage has no such file. Sync again.") from exc
@@ -318,7 +318,9 @@ class _Connections(urllib3.PoolManager):
         finally:
             answer.close()
         if len(content) > MOST_LIST_BYTES or self._lists > MOST_LISTS:
-            raise ProviderAnswerInvalid("The storage sends a list without an end.")
+            raise ProviderAnswerInvalid(
+                "The list of files from the storage does not end, so reading was stopped. Try again later."
+            )
         return urllib3.HTTPResponse(
             body=content,
             headers=answer.headers,

@@ -14,7 +14,7 @@ FORM = SourceForm(
     hint=N_("Amazon S3, MinIO, Cloudflare R2, Ceph and others. Keys that may list and read are enough."),
     fields=(
         FormField(name="address", title=N_("Address of the storage"), example="https://s3.amazonaws.com"),
-        FormField(name="region", title=N_("Region, where it has one"), example="eu-central-1", maximum=100),
+        FormField(name="region", title=N_("Region, if the storage has one"), example="eu-central-1", maximum=100),
         FormField(name="bucket", title=N_("Bucket"), maximum=100),
         FormField(name="folder", title=N_("Folder in the bucket; empty for all of it")),
         FormField(name="access_key", title=N_("Access key"), is_secret=True),

@@ -49,8 +49,9 @@ CLIENT = re.compile(r"[0-9A-Fa-f-]{36}")
 #: SharePoint groups with everybody in the organisation.
 EVERYBODY_NAMES = frozenset({"everyone", "everyone except external users"})
 SENTENCES = {
-    "rejected": "Microsoft rejected the application. Check directory, application and secret; a secret ends some day.",
-    "forbidden": "This application may not read it. Give it the permission Sites.Read.All in Entra ID.",
+    "rejected": "Microsoft rejected the application. Check the directory ID, the application ID and the client "
+    "secret, which may have expired.",
+    "forbidden": "The application may not read these documents. Give it the permission Sites.Read.All in Entra ID.",
     "missing": "There is no such site, library or folder, or the application may not see it.",
 }
 
@@ -250,7 +251,9 @@ class SharePointSource(SharedFolderSource):
         for number in range(len(ids)):
             answer = answers.get(str(number), {})
             if answer.get("status") != 200:
-                raise ProviderUnavailable("Microsoft Graph does not say at the moment who may read. Try again later.")
+                raise ProviderUnavailable(
+                    "Microsoft Graph cannot say at the moment who may read the files. Try again later."
+                )
             body = answer["body"]
             # Read all pages, or groups would be missing.
             permissions = list(body.get("value") or ())

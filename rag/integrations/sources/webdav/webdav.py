@@ -147,10 +147,12 @@ class WebdavSource:
                 elif is_followed(place):
                     files += 1
                     if files > MOST_FILES:
-                        raise InvalidInput(f"This folder holds more than {MOST_FILES:,} documents. Choose one in it.")
+                        raise InvalidInput(
+                            f"This folder holds more than {MOST_FILES:,} documents. Choose a folder in it."
+                        )
                     yield self._item(entry)
                 elif len(visited) > MOST_NAMES:
-                    raise InvalidInput(f"This folder holds more than {MOST_NAMES:,} files. Choose one in it.")
+                    raise InvalidInput(f"This folder holds more than {MOST_NAMES:,} files. Choose a folder in it.")
 
     def _list_entries(self, folder: str) -> list[Entry]:
         """Request and return a folder's entries. Raises `ProviderAnswerInvalid` if the server does not speak WebDAV."""

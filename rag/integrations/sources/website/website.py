@@ -374,7 +374,7 @@ class WebsiteSource:
             with own_errors(str(httpx.URL(address).host)):
                 return self._read(*self._get(address, {}))[1]
         except _PageMissing as exc:
-            raise NotFound("This page is no longer there.") from exc
+            raise NotFound("This page is no longer on the website.") from exc
 
     def _read(self, answer: httpx.Response, content: bytes) -> tuple[PageState, SourceContent]:
         host = str(answer.url.host)
@@ -385,7 +385,7 @@ class WebsiteSource:
             host,
             rejected="This page asks for a sign-in, so it cannot be read.",
             forbidden="The website does not show this page to programs.",
-            missing="This page is no longer there.",
+            missing="This page is no longer on the website.",
         )
         mime_type = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
         robots_tag = answer.headers.get("x-robots-tag", "").lower()

@@ -11,7 +11,7 @@ def try_that_a_removed_webhook_is_put_back(address: str, tab: Page) -> None:
     tab.get_by_role("button", name="Add a webhook").click()
     form = tab.get_by_role("dialog")
     form.get_by_label("Address", exact=True).fill("https://payroll.example.com/hook")
-    for name, shown in (("", "empty"), ("n" * 81, "so long")):
+    for name, shown in (("", "empty"), ("n" * 81, "this long")):
         form.get_by_label("Name", exact=True).fill(name)
         form.get_by_role("button", name="Add the webhook").click()
         expect(form).to_contain_text(f"Name cannot be {shown}: it has to be a text of 1 to 80 characters.")

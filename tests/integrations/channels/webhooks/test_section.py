@@ -47,8 +47,8 @@ def test_a_webhook_is_added_tested_and_removed(signed_in: SignIn, running: Servi
     ("name", "address", "sentence"),
     [
         (" ", "https://example.com/", "Name cannot be empty: it has to be a text of 1 to 80 characters."),
-        ("n" * 81, "https://example.com/", "Name cannot be so long: it has to be a text of 1 to 80 characters."),
-        ("Payroll", "a" * 501, "Address cannot be so long: it has to be a text of at most 500 characters."),
+        ("n" * 81, "https://example.com/", "Name cannot be this long: it has to be a text of 1 to 80 characters."),
+        ("Payroll", "a" * 501, "Address cannot be this long: it has to be a text of at most 500 characters."),
     ],
     ids=["no_name", "long_name", "long_address"],
 )

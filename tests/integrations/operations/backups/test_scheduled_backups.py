@@ -205,7 +205,7 @@ def test_it_is_made_beside_the_application_and_doctor_says_how_it_went(data: Pat
         services.queue.on_backups()
         state, sentence = said()
         assert state == "ok"
-        assert "restored whole as a trial" in sentence
+        assert "was restored completely as a test" in sentence
     finally:
         services.close()
     listed = subprocess.run(
