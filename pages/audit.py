@@ -40,7 +40,7 @@ def draw_entry(entry: AuditEntry) -> None:
         )
         if entry.things > 1:
             names = "\n".join(entry.targets)
-            st.text_area(_("Of these"), names, height=160, disabled=True, key=f"audit_targets_{entry.id}")
+            st.text_area(_("Items"), names, height=160, disabled=True, key=f"audit_targets_{entry.id}")
         pairs = [
             (name, *map(in_full, values if isinstance(values, list) and len(values) == 2 else [None, values]))
             for _field, name, values in changed_values(entry)
@@ -104,7 +104,7 @@ if not entries:
     st.stop()
 names = {str(c.id): c.name for c in services().documents.collections(identity)}
 names |= {str(person.id): person.name or person.email for person in services().accounts.list(identity)}
-HEADS = (_("When"), _("Who"), _("What"), _("Of"), _("Change"))
+HEADS = (_("When"), _("Who"), _("What"), _("Item"), _("Change"))
 
 
 def words(entry: AuditEntry) -> tuple[str, ...]:

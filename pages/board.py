@@ -135,7 +135,10 @@ def draw_source(collection: Collection) -> None:
     settings = next((source.settings for source in sources if source.kind == PostsTable.kind), {})
     with st.expander(_("Where the posts come from"), icon=":material/database:"), st.form("board_source", border=False):
         st.caption(
-            _("Write what the table and its columns are called in your database. An empty field has its usual name.")
+            _(
+                "Write the names of the table and its columns in your database. If a field is empty, the usual name is "
+                "used."
+            )
         )
         for group, names in column_groups().items():
             st.markdown(f"**{_(GROUP_WORDS[group])}**")

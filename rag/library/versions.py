@@ -79,7 +79,9 @@ class Versions:
         if step not in BY_HAND:
             raise InvalidInput("Only chunking, embedding and tagging can be run again by themselves.")
         if document.status is not DocumentStatus.COMPLETED:
-            raise InvalidInput("Only a document that is ready can have a step run again. Try it again as a whole.")
+            raise InvalidInput(
+                "A single step can be run again only in a document that is ready. Try again with the whole document."
+            )
         if step is Step.TAG:
             return self._tag_again(identity, job, only_missing=only_missing)
         if only_missing and chunking_method in (None, document.chunking_method):

@@ -151,7 +151,7 @@ class Chunking(Part):
         bounds=(0, 4000), source="004 DEFAULT_CHUNKING_OPTIONS")
     separators: Words = setting(
         ("\n\n", "\n", ".", "!", "?", "。", "！", "？", " ", ""), "Separators",
-        "Where the method “Separators” splits a text: at the first of these that it finds.", source="003 1.2",
+        "The method “Separators” splits a text at the first of these that it finds.", source="003 1.2",
         only_with=("chunking_method", ("recursive",)))
     chunking_by_type: Pairs = setting(
         (("resume", "professional"), ("linkedin", "professional"), ("journey", "narrative"), ("github", "markdown"),
@@ -361,7 +361,7 @@ class Search(Part):
         "The categories of documents. The last category is for everything else.", source="000 Categories")
     filters_after_search: bool = setting(
         False, "Filter afterwards",
-        "Looks for categories and years among the results, not in the search.",
+        "Narrows the results by category and year after the search, not during the search.",
         applies="per call", source="001 Search Implementation")
     opinion_queries: Pairs = setting(
         (), "Searches by kind of opinion", "The searches for each kind of opinion.", source="002 6")
@@ -458,7 +458,8 @@ class Ranking(Part):
     category_boosts: Boosts = setting(
         (), "Factors by category", source="001 Re-ranking Signals", only_with=SIGNALS)
     year_boosts: Factors = setting(
-        (), "Factors by year", "This year, last year, and so on.", source="001 Re-ranking Signals", only_with=SIGNALS)
+        (), "Factors by year", "The first factor is for this year, the next for last year, and so on.",
+        source="001 Re-ranking Signals", only_with=SIGNALS)
     quality_boost: float = setting(
         1.0, "Factor for the best length", bounds=(0.01, 100), source="001 Re-ranking Signals", only_with=SIGNALS)
     quality_minimum_words: int = setting(
@@ -536,7 +537,7 @@ class Answer(Part):
         "The model cites passages by these numbers. Off: the sources are found by comparing the answer's words with "
         "the passages.",
         source="chosen: 000 Context Building has none")
-    context_joiner: Text = setting("\n\n", "Between passages", bounds=(0, 50), source="chosen")
+    context_joiner: Text = setting("\n\n", "Text between passages", bounds=(0, 50), source="chosen")
     context_format: Text = setting(
         "", "Format of a passage", "If this is empty, a passage shows its title, date, page and text.",
         bounds=(0, 1000), source="000 Context Building")

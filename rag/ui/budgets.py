@@ -20,7 +20,7 @@ from rag.ui.widgets import dialog, draw_head, name_labels, red, words_of
 
 SCOPES: dict[Scope, str] = {
     "company": N_("The whole company"),
-    "group": N_("A group together"),
+    "group": N_("A whole group"),
     "person": N_("One person"),
 }
 SHARES = fields_of(BudgetShares)

@@ -214,8 +214,8 @@ def _searching(profile: Profile, *, has_meaning: bool) -> str:
             **values,
         )
     if profile.understanding.query_patterns:
-        when = _("among what was found") if profile.search.filters_after_search else _("in the search")
-        text += _(" Words of the question decide which categories are looked at, {when}.", when=when)
+        when = _("to narrow the results") if profile.search.filters_after_search else _("in the search")
+        text += _(" Words in the question decide which categories are used {when}.", when=when)
     if profile.search.metadata_filters:
         fields = _listed([field.replace("_", " ") for field in profile.search.metadata_filters])
         text += _(" The search can be narrowed by {fields}.", fields=fields)

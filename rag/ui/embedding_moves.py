@@ -97,7 +97,7 @@ def _draw_collection(identity: Identity, collection: Collection, latest: Reembed
     if latest is not None and latest.can_be_undone:
         st.caption(
             _(
-                "Moved from {from_model}, whose vectors are kept until they are cleaned up.",
+                "Moved from {from_model}, whose vectors are kept until you remove them.",
                 from_model=plain(embedder_name(latest.from_model)),
             )
         )

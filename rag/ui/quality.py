@@ -137,7 +137,7 @@ def _draw_golden(identity: Identity, collection: Collection, golden: dict[UUID, 
         st.toggle(
             _("Ask these questions every night"), scheduled.is_nightly(identity, collection.id),
             key=f"analytics_nightly_{collection.id}", on_change=_keep_nightly, args=(identity, collection),
-            help=_("When a figure falls, administrators get an e-mail, and other programs a webhook."),
+            help=_("When a figure gets worse, administrators get an e-mail, and webhooks tell other programs."),
         )  # fmt: skip
     if not golden:
         st.caption(

@@ -96,7 +96,7 @@ def _draw_changes(searches: Sequence[LoggedSearch]) -> None:
             groups.append((words, search_group(words, chosen)))
     lists.draw(
         {
-            _("Questions that were"): [words for words, _group in groups],
+            _("Kind of question"): [words for words, _group in groups],
             _("Questions"): [group.questions for _words, group in groups],
             _("Answered"): lists.amounts(percent(group.answered) for _words, group in groups),
             _("Best similarity"): [group.similarity for _words, group in groups],

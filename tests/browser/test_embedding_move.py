@@ -94,7 +94,7 @@ def test_a_move_is_begun_cancelled_done_and_undone(
 
     settle(page)
     begin.click()
-    expect(page.get_by_text("whose vectors are kept until they are cleaned up.")).to_be_visible(timeout=patient(60_000))
+    expect(page.get_by_text("whose vectors are kept until you remove them.")).to_be_visible(timeout=patient(60_000))
     expect(page.get_by_text(re.compile("Moving house is searched with text-embedding-3-small"))).to_be_visible()
     settle(page)
     page.get_by_role("button", name="Undo", exact=True).click()

@@ -153,10 +153,10 @@ def test_several_documents_are_tagged_moved_read_again_and_one_is_put_right_by_h
     for time in (1, 2):
         tick(page, 0, 1)
         page.get_by_role("button", name="Delete 2 documents").click()
-        expect(page.get_by_text("2 documents are in the bin for 30 days.")).to_be_visible()
+        expect(page.get_by_text("2 documents are in the bin")).to_be_visible()
         if time == 1:
             page.get_by_role("button", name="Undo").click()
-            expect(page.get_by_text("2 documents are in the bin for 30 days.")).to_have_count(0)
+            expect(page.get_by_text("2 documents are in the bin")).to_have_count(0)
             search(page, "caretaker warehouse", 2)
     page.close()
 
@@ -223,7 +223,7 @@ def test_owner_validity_and_review_are_kept_and_shown_when_the_panel_is_opened_a
     close_panel(page)
     tick(page, 0)
     page.get_by_role("button", name="Delete 1 document").click()
-    expect(page.get_by_text("1 document is in the bin for 30 days.")).to_be_visible()
+    expect(page.get_by_text("1 document is in the bin")).to_be_visible()
     page.close()
 
 

@@ -175,7 +175,7 @@ def test_a_change_stands_in_the_log_with_its_person_and_in_words(
         "sign-in succeeded",
     ]
     page.selectbox("audit_kind").set_value("API keys").run()
-    assert list(page.dataframe[0].value["Of"]) == ["Intranet"]
+    assert list(page.dataframe[0].value["Item"]) == ["Intranet"]
 
 
 # Groups that may read a collection

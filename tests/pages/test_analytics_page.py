@@ -509,7 +509,7 @@ def test_golden_questions_are_run_and_compared_on_the_page(
     open_page: Open, month: list[UUID], app_services: Services, collection: Collection
 ) -> None:
     page = open_page(Role.ADMIN, analytics_view="Quality")
-    assert "None yet." in words(page)
+    assert "There are no golden questions yet." in words(page)
     golden = [GoldenQuestion(question=f"What is rule {n}?", document="Leave policy") for n in range(12)]
     app_services.evaluations.add_golden(program_of("demo"), collection, golden)
     for _run in range(2):

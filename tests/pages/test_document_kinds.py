@@ -88,7 +88,7 @@ def test_the_way_to_cut_and_the_kind_of_pdfs_are_those_of_the_collection_until_a
     (document,) = running.documents.list("demo")
     assert (document.chunking_method, document.pdf_type) == ("paged", "scanned")
     page.selectbox(key=f"documents_method_{legal.id}_paged").set_value("recursive").run()
-    assert "coarsest separator" in texts(page)
+    assert "largest break" in texts(page)
     page.file_uploader[0].upload("b.md", b"# B\n\nText.", "text/markdown").run()
     assert running.documents.list("demo")[0].chunking_method == "recursive"
 

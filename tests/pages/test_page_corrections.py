@@ -143,7 +143,7 @@ def test_the_second_of_two_keeps_what_was_typed_and_sees_the_other_text(
 
     tab.button(f"{key(document)}_save").click().run()
     assert not tab.exception
-    assert "was changed meanwhile" in shown(tab)
+    assert "was changed in the meantime" in shown(tab)
     assert tab.text_area(f"{key(document)}_text").value == mine
     assert ">26</del>" in shown(tab)
     assert ">27</ins>" in shown(tab)
