@@ -46,7 +46,7 @@ def words(profile: Profile, providers: Providers) -> str:
             PORTFOLIO,
             "Each of these kinds of document is cut in its own way: resume, linkedin, journey, github, generic",
         ),
-        (PORTFOLIO, "decide which categories are looked at, among what was found."),
+        (PORTFOLIO, "decide which categories are used to narrow the results."),
         (LEGAL, "A model tags each passage with topic, crime type, summary and keywords."),
         (CIVIL, "Passages stay in the order the search found them in."),
     ],
