@@ -1,4 +1,4 @@
-"""Show the reader's language: sentences from gettext catalogues, error sentences, formats.
+"""Show the reader's language: sentences from gettext catalogues, error messages, formats.
 
 The catalogues are `rag/locales/LANGUAGE/LC_MESSAGES/hr_assistant.po`, loaded when their language is first used. Several
 people are served concurrently, so the language never belongs to the process: a request carries it in its context, a

@@ -115,9 +115,10 @@ COLLECT_AFTER = (10_000, 10, 10)
 
 
 def _warm_up() -> None:
-    """Import modules the first page and a program's first request would wait for, in parallel with the sign-in page.
+    """Import modules which the first page and an API client's first request need, before they are requested.
 
-    Their objects are then excluded from garbage collection.
+    A thread runs this while the sign-in page is already served. The modules' objects are then excluded from garbage
+    collection.
     """
     import pandas  # noqa: F401, I001 - in the order in which it is needed
     import plotly.graph_objects  # noqa: F401
@@ -141,7 +142,10 @@ def write_theme_once() -> None:
 
 
 class ThemeWriter:
-    """Writes a theme section into a message, from a cache after the first time."""
+    """Fills the message with which Streamlit sends the theme's colours and fonts to a browser.
+
+    Each section of the theme is computed once, then copied from a cache.
+    """
 
     def __init__(self, write: Callable[..., None]) -> None:
         self._write = write

@@ -1,4 +1,4 @@
-"""Search without writing an answer, for programs, and log each paid search with the cost.
+"""Search for API clients without writing an answer, and log each paid search with its cost.
 
 The log row has the kind `search`, which statistics about people's questions leave out. It is opened before the first
 paid call, so even a call interrupted by a kill is billed. A free search leaves no row.
@@ -30,7 +30,7 @@ LOGGED_CHARACTERS = 200
 
 
 class Searches:
-    """Runs searches and embeddings for programs, and records their costs. Thread-safe."""
+    """Runs searches and embeddings for API clients, and records their costs. Thread-safe."""
 
     def __init__(
         self,

@@ -383,10 +383,10 @@ def of_page(
 
 
 def not_applied(latest: Sequence[PageCorrection], pages: Sequence[DocumentPage]) -> list[PageCorrection]:
-    """Return the latest corrections which match no page, because the text read from the file has changed.
+    """Return the latest corrections which cannot be applied, because the page's text in the file has changed.
 
-    Omitted are corrections which restore the original text, and corrections replaced by a newer correction on the same
-    page.
+    Two kinds are left out: corrections which restore the original text, and corrections of a page to which a newer
+    correction applies.
     """
     holding = placed([c for c in latest if c.is_latest], pages)
     ids = {correction.id for correction in holding.values()}

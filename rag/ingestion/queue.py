@@ -98,7 +98,7 @@ class SendLater(Exception):
 
 
 class WorkerPool(AsyncConnectionPool):
-    """A connection pool for procrastinate. Each connection has a transaction with the worker's rights."""
+    """A connection pool for procrastinate. Each connection runs a transaction with the worker's database rights."""
 
     def __init__(self, key: bytes, conninfo: str, **options: Any) -> None:
         super().__init__(conninfo, **options)
@@ -448,7 +448,10 @@ class Queue:
         return max(step, retry_after(error))
 
     def _tries(self, error: ProviderError) -> Counter[str]:
-        """Return the counter for failed attempts. Attempts refused for key or credit have a separate counter."""
+        """Return the counter of failed attempts to which this error belongs.
+
+        Errors due to a refused key or used-up credit have their own counter.
+        """
         return self._refusals if isinstance(error, WAITED_FOR) else self._failures
 
     def _forget(self, key: str) -> None:

@@ -383,7 +383,7 @@ class DocumentLibrary(CollectionLibrary):
         return self.get(who, replaced_id) if replaced_id is not None else None
 
     def differing_pages(self, who: Who, document: Document, other: Document) -> PageNumbers:
-        """Return the numbers of pages with different texts, ignoring whitespace."""
+        """Return the page numbers of pages whose texts differ, ignoring whitespace."""
         ours = {page.number: page.text.split() for page in self.pages(who, document.id)}
         theirs = {page.number: page.text.split() for page in self.pages(who, other.id)}
         return sorted(number for number in {*ours, *theirs} if ours.get(number) != theirs.get(number))

@@ -54,7 +54,7 @@ OF_AN_ERROR = "where an error is raised"
 def extract_errors(
     file: IO[bytes], keywords: Any, comment_tags: Any, options: Mapping[str, Any]
 ) -> Iterator[tuple[int, str, str | tuple[str, ...], list[str]]]:
-    """Find error sentences in a module, and its gettext calls; an extractor for Babel."""
+    """Find error messages in a module, and the texts in its gettext calls; an extractor for Babel."""
     tree = ast.parse(file.read())
     named = named_sentences(tree)
     # Content a file lost during reading is described with its loader's sentences.

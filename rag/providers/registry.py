@@ -318,7 +318,7 @@ class Providers:
     # Language models
 
     def chat_choice(self, profile: Profile) -> ModelChoice:
-        """Return the choice of the answering model: the profile's model, or a replacement."""
+        """Return the answering model: the model which the profile wants, and the model in use (see `_choose`)."""
         return self._choose(
             profile,
             profile.answer.chat_provider,

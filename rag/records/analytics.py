@@ -346,9 +346,7 @@ class PassageUse:
 
 @dataclass(frozen=True, kw_only=True)
 class LoggedError:
-    """An error sentence, with the number of questions which this error ended without an answer, and when it
-    occurred.
-    """
+    """An error message, how many questions it ended without an answer, and when it last occurred."""
 
     error: str
     outcome: str

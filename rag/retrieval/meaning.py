@@ -114,8 +114,10 @@ def is_only_an_address(question: str) -> bool:
 
 
 class MeaningHit(NamedTuple):
-    """A chunk near the question in meaning: cosine, and the mean and deviation for all chunks in the chunk's
-    language.
+    """A chunk near the question in meaning, with its cosine to the question.
+
+    `mean` and `deviation` describe the cosines between the question and all chunks in this chunk's language, and
+    `passages` is the number of these chunks.
     """
 
     chunk_id: UUID

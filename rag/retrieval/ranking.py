@@ -67,8 +67,8 @@ def of_years(
 ) -> tuple[SearchResult, ...]:
     """Return the passages from any of these years.
 
-    A passage without a year has the document's year, unless some passage in the document has years: beside dated jobs
-    in a curriculum vitae, a list of skills has no year.
+    If no passage in a document has a year, all its passages have the document's years. If some do, the others have
+    none and are left out: in a curriculum vitae with dated jobs, the list of skills has no year.
     """
     requested, passage_years = set(years), [own_years(result) for result in results]
     dated = {

@@ -1,7 +1,8 @@
 """Find or create the system accounts for Postgres and for reading files, when the application is started as root.
 
-The access-control entry is written by hand: pylibacl has no wheels and needs a compiler with libacl's headers, and slim
-images lack setfacl. It is a single attribute in the kernel's layout (acl(5)).
+The Postgres account passes through closed folders by an entry in each folder's access-control list. This module writes
+the list itself, as a file attribute in the kernel's layout (acl(5)): pylibacl has no wheels and needs a compiler with
+libacl's headers, and slim images lack setfacl.
 """
 
 from __future__ import annotations

@@ -104,10 +104,11 @@ class BackedUp:
 
 
 def back_up(settings: Settings, path: Path, *, recipients: str = "") -> BackedUp:
-    """Write a backup of the built-in server and the originals to the tar file `path`.
+    """Write a backup of the built-in database server and the original files to the tar file `path`.
 
-    With `recipients`, age public keys separated by spaces, the file is encrypted for the owners of their private keys.
-    Raises `SettingsError` for a different or missing database, an existing file, an invalid key, or a failed write.
+    `recipients` are public keys for the encryption tool "age", separated by spaces. With them, the file is encrypted,
+    and only the matching private keys open it. Raises `SettingsError` if `DATABASE_URL` names another database, if the
+    built-in database is missing, if the file exists or cannot be written, or if a key is invalid.
     """
     _require_built_in(settings)
     keys = read_recipients(recipients)
@@ -120,7 +121,7 @@ def back_up(settings: Settings, path: Path, *, recipients: str = "") -> BackedUp
 
 
 def read_recipients(text: str) -> list[pyrage.x25519.Recipient]:
-    """Parse age public keys. Raises `SettingsError` for anything else."""
+    """Parse public keys for the encryption tool "age". Raises `SettingsError` for anything else."""
     try:
         return [pyrage.x25519.Recipient.from_str(key) for key in text.replace(",", " ").split()]
     except pyrage.RecipientError as exc:
@@ -131,7 +132,7 @@ def read_recipients(text: str) -> list[pyrage.x25519.Recipient]:
 
 
 def read_identities(path: Path) -> list[pyrage.x25519.Identity]:
-    """Read the age private keys in a file in age-keygen's format. Raises `SettingsError` for a different file."""
+    """Read private keys for the tool "age" from a file by age-keygen. Raises `SettingsError` for a different file."""
     try:
         lines = [line.strip() for line in path.read_text("ascii").splitlines()]
         keys = [pyrage.x25519.Identity.from_str(line) for line in lines if line and not line.startswith("#")]

@@ -62,7 +62,7 @@ class Boundaries:
 
     @cached_property
     def _has_plain_paragraphs(self) -> bool:
-        r"""Whether all paragraphs end with "\n\n" without spaces between, which needs no regular expression."""
+        r"""Whether no empty line contains spaces. Then a search for "\n\n" finds paragraph ends without a pattern."""
         return SPACED_PARAGRAPH.search(self.text) is None
 
     def last(self, kind: re.Pattern[str], low: int, high: int) -> int | None:

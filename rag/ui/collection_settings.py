@@ -279,7 +279,7 @@ EMPTY = N_("None")
 
 
 def shown_value(field: Setting, value: Any) -> str:
-    """Return a setting's value on a single line; `None` for an empty value."""
+    """Write a setting's value on a single line; an empty value is written `"None"`."""
     if isinstance(value, bool):
         return _("On") if value else _("Off")
     if value is None or value in ("", ()):
@@ -292,7 +292,7 @@ def shown_value(field: Setting, value: Any) -> str:
 
 
 def text_of(field: Setting, value: Any) -> str:
-    """Return a text or list in its editable form."""
+    """Write a setting's value for editing: a list has a line for each item."""
     return "\n".join(_lines(field, value)) if field.kind in LISTS else str(value)
 
 

@@ -2,7 +2,7 @@
 
 The page draws a placeholder (`place_of`). The script `follow_answers` finds it and follows `ROUTE` with
 the session's cookie. Each event has the blocks finished since the previous event, and the growing block, as inert HTML.
-The HTML is written once for all followers. An answer continues without followers.
+The text is converted a single time for all pages. An answer continues without pages showing the text.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ ROUTE = Route(PATH, _follow, methods=["GET"], include_in_schema=False)
 
 
 class _Shared:
-    """An answer's HTML, converted a single time for all followers. Used only on the event loop."""
+    """An answer's text in HTML, converted a single time for all following pages. Used only on the event loop."""
 
     def __init__(self) -> None:
         self.restarts = 0

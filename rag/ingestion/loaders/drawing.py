@@ -57,7 +57,7 @@ def paragraphs_of(body: Any) -> Iterator[str]:
 
 
 def text_of_run(run: Any) -> str:
-    """Return the text in a run or field, a blank for a line break, and "" for struck text."""
+    """Return the text in a run or field, a blank for a line break, and "" for struck-through text."""
     name = local_name(run)
     if name == "br":
         return " "

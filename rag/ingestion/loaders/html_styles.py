@@ -46,7 +46,7 @@ MACHINE_IDS = frozenset({"hwpeditorboardcontent"})
 
 @dataclass(frozen=True)
 class Look:
-    """The CSS properties of an element which matter for reading: hidden, struck, raised, colours."""
+    """The CSS properties of an element which matter for reading: hidden, struck through, raised, colours."""
 
     is_hidden: bool = False
     has_no_size: bool = False
@@ -103,9 +103,10 @@ def _shift_of(style: str) -> str:
 
 @dataclass(frozen=True)
 class StyleRules:
-    """The rules in the post's style sheets, by element name or "", "." or "#", and class or id.
+    """The rules in a document's style sheets.
 
-    Rules for the same class are merged in advance, to keep reading each element fast.
+    A key in `by_mark` is an element's name ("" for any element), "." or "#", and a class name or an id. Rules with the
+    same key are merged in advance, to keep reading each element fast.
     """
 
     by_mark: Mapping[tuple[str, str, str], Look] = field(default_factory=dict)

@@ -160,7 +160,7 @@ LONGEST_QUOTED = 200
 
 @dataclass
 class Marks:
-    """Footnotes and struck text in a document: footnotes by label, numbered by first reference."""
+    """Footnotes and struck-through text in a document: footnotes by label, numbered by first reference."""
 
     texts: dict[str, str] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
@@ -181,7 +181,7 @@ class Marks:
         return self.notes.refer(self.number(label), text)
 
     def strike(self, match: re.Match[str]) -> str:
-        """Record a struck text and return ""."""
+        """Record a struck-through text and return ""."""
         if sum(map(len, self.struck)) < LONGEST_QUOTED:
             self.struck.append(" ".join((match["text"] or match["inner"] or "").split()))
         return ""

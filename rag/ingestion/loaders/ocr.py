@@ -84,9 +84,9 @@ NOTHING_FOUND = N_("Text recognition ({engine}) found no text on this page.")
 
 
 def pages_to_recognise(pages: Sequence[Page], pdf_type: PdfType = "auto") -> list[int]:
-    """Return the numbers of pages without text, and of pages with a large picture beside text.
+    """Return the page numbers of pages without text, and of pages with a large picture beside text.
 
-    For a `scanned` PDF these are all pages, for a `digital` PDF none. Blank pages are left out, because recognition
+    For a `scanned` PDF, all pages are returned, for a `digital` PDF none. Blank pages are left out, because recognition
     would cost money and find nothing.
     """
     if pdf_type == "digital":

@@ -349,7 +349,7 @@ class _Walk:
         return self.notes.refer(part_text) if is_mark and before.strip() else part_text
 
     def _visible_text(self, before: str, text: str, style: str) -> str:
-        """Return the visible text in a style: "" if the style is struck or hidden."""
+        """Return the visible text in a style: "" if the style strikes it through or hides it."""
         if not text:
             return ""
         if self._look_value(style, "is_hidden"):

@@ -77,10 +77,11 @@ class FoundLine:
 
 @dataclass(frozen=True)
 class ReadPicture:
-    """A picture's lines as found, and the words and ruling lines on the straightened page, where y grows upwards.
+    """A picture's text lines (`lines`), the words in them, and the ruling lines drawn on the page (`rules`).
 
-    `quarter_turns` is how often the picture was turned left by 90° for reading, `size` the turned picture's size in
-    pixels.
+    `lines` are as found, in pixels from the top left of the turned picture. Words and ruling lines are moved to the
+    straightened page, where y grows upwards. `quarter_turns` is how often the picture was turned left by 90° for
+    reading; `size` is the turned picture's width and height in pixels.
     """
 
     lines: list[FoundLine]

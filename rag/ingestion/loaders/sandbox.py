@@ -571,7 +571,7 @@ class _Process:
 
 @contextmanager
 def well_formed() -> Iterator[None]:
-    """Convert errors while unpacking a result to `FileDamaged`, because a harmful file may have forged the result."""
+    """Raise `FileDamaged` for any error while a result is unpacked: a harmful file may have forged the result."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as exc:

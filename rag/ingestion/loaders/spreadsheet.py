@@ -408,7 +408,10 @@ def _repeat_merged(cells: Sequence[str | None]) -> list[str]:
 
 
 def _with_ends(cells: Sequence[str]) -> str:
-    """Join cells with "|". If both end cells are empty, the last becomes "–", or the row would look like Markdown."""
+    """Join a row's cells with "|".
+
+    If the first and the last cell are empty, "–" is written in the last. Otherwise the row would look like Markdown.
+    """
     texts = [cell.replace("|", "/") for cell in cells]
     if not texts[0] and not texts[-1]:
         texts[-1] = "–"

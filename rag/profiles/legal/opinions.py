@@ -42,9 +42,10 @@ ANALYSIS_CHARACTERS = 300
 
 
 def reference_query(profile: Profile, opinion_type: str, *, summary: str = "", issues: Sequence[str] = ()) -> str:
-    """Return the search query for a case: the profile's words for the opinion type, then the summary, else the issues.
+    """Return the search query for a case: the profile's words for the opinion type, followed by the summary.
 
-    For an unknown type, the type's name is used.
+    The issues follow instead if there is no summary. For an unknown opinion type, the query begins with the type's
+    name.
     """
     kind = " ".join(opinion_type.split())
     beginning = dict(profile.search.opinion_queries).get(kind, kind)

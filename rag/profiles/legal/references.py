@@ -1,7 +1,7 @@
-"""Ingest reference documents (source 002 in docs/sources.md): a PDF in a single call, or step by step after
-registration.
+"""Ingest reference documents (source 002 in docs/sources.md), in a single call or in steps.
 
-A failed document continues after the last finished step when the remaining steps are requested.
+The single call takes a PDF. In steps, a caller registers a document, then asks for chunks, tags and vectors. After an
+error, the caller asks for the remaining steps, and finished steps are kept.
 """
 
 from __future__ import annotations

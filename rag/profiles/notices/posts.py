@@ -1,7 +1,7 @@
 """Parse posts from table rows or events, and store each in a file together with the attachments.
 
-Metadata fields have the names which source 000 in docs/sources.md stores with each vector; times are milliseconds since
-1970, 0 if missing.
+A post's metadata fields have the names from source 000 in docs/sources.md. Times in them are milliseconds since 1970; a
+missing time is 0.
 """
 
 from __future__ import annotations
@@ -256,7 +256,7 @@ class Categories(_Columns):
 
 
 class Attachments(_Columns):
-    """The names for the table with attachments, and for the columns. A row has the content, or the address in `url`."""
+    """The name for the table with attachments, and the column names. A row has the content, or the address in `url`."""
 
     table: str = "hof_attachments"
     post_id: str = "post_id"
@@ -270,7 +270,10 @@ class Attachments(_Columns):
 
 
 class PostsMapping(_Columns):
-    """The names for a table with posts, and for the columns; by default the names in source 000 (docs/sources.md)."""
+    """The name for the database table with posts, and the column names.
+
+    The defaults are the names in source 000 (docs/sources.md).
+    """
 
     table: str = "hof_posts"
     id: str = "id"

@@ -162,7 +162,7 @@ class _SheetReader:
         return filled > 1 and bold == filled
 
     def _shown_runs(self, value: str, runs: Sequence[tuple[int, int]], first: Any) -> tuple[str, bool]:
-        """Write a text with several fonts, without struck parts; also return whether there are struck parts."""
+        """Write a text with several fonts, without struck-through parts; also return whether there are any."""
         fonts = [first, *(self._book.font_list[index] for _, index in runs)]
         starts = [0, *(start for start, _ in runs), len(value)]
         visible_text, has_struck = "", False

@@ -53,7 +53,7 @@ PLAIN = Look()
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text in the workbook. `is_struck` means that all text is struck, `has_struck` a part."""
+    """A text in the workbook. `is_struck`: all text is struck through; `has_struck`: at least a part is struck."""
 
     text: str
     is_struck: bool = False
@@ -307,7 +307,7 @@ class _SheetReader:
 
 
 def text_of(item: Any) -> Text:
-    """Return a string's text, without struck parts and phonetic guides."""
+    """Return a string's text, without struck-through parts and phonetic guides."""
     visible_text = struck = ""
     for element in item:
         if element.tag == S + "t":

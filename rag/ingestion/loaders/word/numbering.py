@@ -76,7 +76,10 @@ class Numbering:
             self._uses[number_id] = _use(use, read[form_id])
 
     def _form_of(self, use: Any, forms: dict[str, Any], uses: dict[str, Any]) -> str:
-        """Return the id of the list definition, which the list names directly or through a style."""
+        """Return the id of a list's definition.
+
+        The list refers to its definition directly. If that definition only refers to a style, the style's list is used.
+        """
         form_id = value(child(use, "w:abstractNumId")) or ""
         for _ in range(LEVELS):
             link = value(child(forms.get(form_id), "w:numStyleLink"))

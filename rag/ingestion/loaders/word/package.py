@@ -58,7 +58,7 @@ def number(element: Any, name: str = "val") -> int | None:
 
 
 def is_on(element: Any) -> bool:
-    """Whether an on/off property is on, which means that it is present without a value like "off"."""
+    """Whether an on/off property is on: the element is present, and has no value or a value other than "off"."""
     return element is not None and (value(element) or "1").lower() not in ("0", "false", "off")
 
 

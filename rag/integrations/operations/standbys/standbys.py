@@ -146,13 +146,13 @@ class Standbys:
 
 
 def open_standbys(settings: Settings, primary: Database) -> Standbys | None:
-    """Return the standbys in `DATABASE_READ_URLS`, connected; `None` without any."""
+    """Connect to the standby servers in `DATABASE_READ_URLS`, and return them; `None` without any."""
     addresses = read_addresses(settings.variable("DATABASE_READ_URLS"))
     return connect(primary, addresses) if addresses else None
 
 
 def connect(primary: Database, addresses: Sequence[str]) -> Standbys:
-    """Return standbys connected at these addresses."""
+    """Connect to the standby servers at these addresses, and return them."""
     standbys = Standbys(primary, [Database(address, primary.key) for address in addresses])
     standbys.open()
     return standbys
