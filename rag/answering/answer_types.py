@@ -298,6 +298,14 @@ TYPES = (
         r"|\d ?(?:만|천|억)? ?원|분의|퍼센트|프로|무료|통상임금|평균임금|급여|전액|円|元|％|無料|免费"
         r"|ريال|دولار|يورو|مجان",
     ),
+    AnswerType(
+        "clock",
+        r"\b(?:what time|hoe laat|um wie ?viel uhr|à quelle heure|a qué hora|a che ora|a que horas|o której"
+        r"|saat kaçta)\b|몇 ?시(?!간)|何時(?!間)|几点|في أي ساعة",
+        rf"{_OF_A_DATE}|\b\d{{1,2}} ?[.:h] ?\d{{2}}\b"
+        r"|\b(?:noon|midday|midnight|mittags?|mitternacht|middag|middernacht|midi|minuit|mediodía|medianoche"
+        r"|mezzogiorno|mezzanotte|meio-dia|meia-noite|południ\w+|północ\w*|öğle\w*|gece yarısı)\b|정오|자정|正午",
+    ),
     # "How late" is answered by "16:00", and by "on Monday".
     AnswerType("moment", r"\b(?:how (?:late|early|soon)|hoe vroeg|wie (?:spät|früh))\b", rf"\d|{_TIME}"),
     AnswerType(
@@ -316,9 +324,7 @@ TYPES = (
         "time",
         # Some of these words are also conjunctions ("what happens when I am ill?") and then ask for no time.
         r"(?:^|[.,;:!?]\s+|\b(?:and|since|until|by|en|et|e|i)\s+)(?:when|wanneer|quand|quando|kiedy)\b"
-        r"|\b(?:what time|what date|which day|hoe laat|wann|um wie viel uhr|à quelle (?:heure|date)|cuándo|a qué hora"
-        r"|a che ora|a que horas|o której|ne zaman|saat kaçta)\b"
-        r"|언제|몇 시|いつ|何時|什么时候|何时|几点|متى",
+        r"|\b(?:what date|which day|wann|à quelle date|cuándo|ne zaman)\b|언제|いつ|什么时候|何时|متى",
         _TIME,
     ),
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -75,8 +75,9 @@ def _groups() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
 
 
 @cache
-def _periods() -> dict[str, re.Pattern[str]]:
-    return {name: re.compile(period["said"], re.IGNORECASE) for name, period in _words()["periods"].items()}
+def _patterns(table: str) -> dict[str, re.Pattern[str]]:
+    """Return the patterns in a table of `applicability.toml`, by name."""
+    return {name: re.compile(named["said"], re.IGNORECASE) for name, named in _words()[table].items()}
 
 
 @cache
@@ -100,12 +101,20 @@ def is_for_another_group(text: str, heading: str, question: str) -> bool:
 
 def is_for_another_period(text: str, question: str) -> bool:
     """Whether the sentence and the question name periods, but no common period: "per week" and "a day"."""
-    question_periods = _named_periods(question)
-    return bool(question_periods) and bool(text_periods := _named_periods(text)) and not question_periods & text_periods
+    return _names_others(_patterns("periods"), text, question)
 
 
-def _named_periods(text: str) -> frozenset[str]:
-    return frozenset(name for name, pattern in _periods().items() if pattern.search(text))
+def is_for_another_stage(text: str, question: str) -> bool:
+    """Whether a sentence is about the time after the probation period, and the question about probation; or reverse."""
+    return _names_others(_patterns("stages"), text, question)
+
+
+def _names_others(patterns: Mapping[str, re.Pattern[str]], text: str, question: str) -> bool:
+    """Whether both texts match patterns, but no common pattern."""
+    in_question, in_text = (
+        {name for name, pattern in patterns.items() if pattern.search(words)} for words in (question, text)
+    )
+    return bool(in_question) and bool(in_text) and not in_question & in_text
 
 
 #: Whether a sentence names the letter or number from the question, a different one, several, or none.

@@ -138,6 +138,8 @@ class CandidateSentence:
     is_headed: bool = False
     #: The number in a list of steps, or 0.
     step: int = 0
+    #: Whether the sentence's limit, "from the fifth year", is reached by the question; `None` without a limit.
+    is_reached: bool | None = None
     #: Whether the sentence names the question's letter or number, a different one, several, or no mark.
     mark: Naming = "none"
 

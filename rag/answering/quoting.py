@@ -62,9 +62,9 @@ from rag.types import Citation, ContextResponse, DocumentChunk, Evidence, Messag
 def evidence_of(quotes: Quotes, context: ContextResponse) -> Evidence:
     """Return whether quotations answer the question: "answered", "perhaps" or "none".
 
-    The quotations' probability decides; if a reranker judged the passages, the search's verdict is used. Without the
-    meaning model, quotations which lack the requested kind of fact, or the company or country in the question, give
-    "perhaps"; so does a passage in the question's language without its subject.
+    The quotations' probability decides; if a reranker judged the passages, the search's verdict is used. Quotations
+    which lack the requested kind of fact, or the company or country in the question, give "perhaps"; so does a passage
+    in the question's language without its subject.
     """
     signals = signals_of(quotes, context)
     if signals is not None and signals.names_another:
@@ -74,7 +74,7 @@ def evidence_of(quotes: Quotes, context: ContextResponse) -> Evidence:
         return context.evidence if quotes.answers else "perhaps"
     likely, perhaps = probability(signals), PERHAPS
     is_elsewhere = not (quotes.is_about or signals.is_across)
-    is_doubtful = is_unnamed(quotes, context) or signals.is_within_another or is_elsewhere
+    is_doubtful = is_unnamed(quotes, context) or signals.is_within_another or is_elsewhere or not quotes.is_of_type
     if likely is None:
         likely, perhaps = probability_by_words(signals), PERHAPS_BY_WORDS
         is_doubtful = is_doubtful or not quotes.answers

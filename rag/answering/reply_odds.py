@@ -45,8 +45,8 @@ class ReplySignals:
     #: Whether the quotation is in the question's language with all words and the requested kind of fact. Not in the
     #: regression.
     is_exact: bool = False
-    #: Whether the sentence alone has all words of a question with several words, in the question's language. Not in the
-    #: regression.
+    #: Whether the sentence alone has all words of a question with several words, or all subjects of a short question,
+    #: in the question's language. Not in the regression.
     says_all: bool = False
     #: Whether the sentences name a different letter or number: zone 2 instead of zone 5. Not in the regression.
     names_another: bool = False

@@ -23,6 +23,9 @@ OTHER_NAMES = {
 #: Country codes which are also words or common abbreviations.
 AMBIGUOUS = frozenset(re.findall("..", "AIAMASATBEBYCVDOGMHRIDINISITMDMEMYNOPAPMPRSOTOTV"))
 CODE = re.compile(r"\b[A-Z]{2}\b")
+#: The member states of the European Union, and its own code.
+MEMBER_STATES = frozenset(re.findall("..", "ATBEBGHRCYCZDKEEFIFRDEGRHUIEITLVLTLUMTNLPLPTROSKSIESSE"))
+UNION = "EU"
 
 
 @lru_cache(maxsize=5_000)
@@ -39,6 +42,19 @@ def countries_in(text: str, languages: frozenset[str] = frozenset(LANGUAGES)) ->
         codes = CODE.findall(text.replace("_", " "))
         names_by_code = {code: code for code in codes if code in countries() and code not in AMBIGUOUS} | names_by_code
     return names_by_code
+
+
+def name_union(text: str, language: str) -> str:
+    """Replace a member state's name by "European Union" in the text's language; "" if none is named.
+
+    "May I work from Spain?" is answered by "from another country of the European Union".
+    """
+    names = [name for code, name in countries_in(text, frozenset([language])).items() if code in MEMBER_STATES]
+    union = territories(language).get(UNION, "") if language in LANGUAGES else ""
+    if len(names) != 1 or not union:
+        return ""
+    replaced = re.sub(rf"\b{re.escape(names[0])}\b", union, text, count=1, flags=re.IGNORECASE)
+    return replaced if replaced != text else ""
 
 
 def plain(text: str) -> str:

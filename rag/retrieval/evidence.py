@@ -99,6 +99,8 @@ class EvidenceRule:
     sure_relevance: float = 0.3
     #: Log odds per distance from the collection's similarity threshold: 0.05 below it means 1 in 24.
     nearness_slope: float = 63.0
+    #: Share of the question's words from which a passage with all its known subjects is at least "perhaps".
+    share_of_subjects: float = 0.4
     #: Further passages are cited if they cover at least this share of the question's words covered by the evidence.
     companion_share: float = 0.5
     #: Log odds subtracted if the document does not name the company or country in the question, and the highest log
@@ -387,9 +389,11 @@ def score_hits(
             meaning=_meaning(result, language, question_language, across),
             nearness=None if threshold is None or result.similarity is None else result.similarity - threshold,
             says_all=has_words
-            and len(best_coverage.matched) > 1
-            and best_coverage.share >= RULE.all_words
-            and language.partition("+")[0] == question_language,
+            and language.partition("+")[0] == question_language
+            and (
+                (len(best_coverage.matched) > 1 and best_coverage.share >= RULE.all_words)
+                or _names_subjects(words[best, language], best_coverage)
+            ),
         )
         scored.append(
             ScoredHit(
@@ -408,6 +412,12 @@ def score_hits(
     if any(item.coverage.share or item.coverage.words >= RULE.words_of_a_question for item in scored):
         return scored
     return [_with_cosine_up_to(RULE.cosine_without_words, item) for item in scored]
+
+
+def _names_subjects(words: Sequence[QuestionWord], found: Coverage) -> bool:
+    """Whether a chunk has all the known subjects of a short question: "dog" of "Can I bring my dog?"."""
+    subjects = {word.text for word in words if word.synonyms}
+    return bool(subjects) and subjects <= set(found.matched) and found.share >= RULE.share_of_subjects
 
 
 def _with_cosine_up_to(most: float, item: ScoredHit) -> ScoredHit:

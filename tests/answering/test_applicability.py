@@ -13,6 +13,7 @@ from rag.answering.applicability import (
     holds,
     is_for_another_group,
     is_for_another_period,
+    is_for_another_stage,
     letters_in,
     number_in,
     range_in,
@@ -92,6 +93,44 @@ def test_periods_are_told_apart(day: str, week: str) -> None:
     assert not is_for_another_period(f"{day} {week}", day)
     assert not is_for_another_period(week, "How many hours?")
     assert not is_for_another_period("36", day)
+
+
+@pytest.mark.parametrize(
+    ("during", "after"),
+    [
+        ("one day a week during probation", "three days a week after the probation period"),
+        ("while on probation", "once you complete your probation"),
+        ("in der Probezeit", "nach der Probezeit"),
+        ("tijdens de proeftijd", "na de proeftijd"),
+        ("pendant la période d'essai", "après la période d'essai"),
+        ("durante el período de prueba", "después del período de prueba"),
+        ("durante il periodo di prova", "dopo il periodo di prova"),
+        ("durante o período experimental", "após o período experimental"),
+        ("w okresie próbnym", "po okresie próbnym"),
+        ("deneme süresi boyunca", "deneme süresinden sonra"),
+        ("수습기간 중", "수습기간 종료 후"),
+        ("試用期間中", "試用期間終了後"),
+        ("试用期内", "试用期满后"),
+        ("خلال فترة التجربة", "بعد انتهاء فترة التجربة"),
+    ],
+)
+def test_during_and_after_probation_are_told_apart(during: str, after: str) -> None:
+    assert is_for_another_stage(after, during)
+    assert is_for_another_stage(during, after)
+    assert not is_for_another_stage(during, during)
+    assert not is_for_another_stage(f"{during}, {after}", during)
+    assert not is_for_another_stage("36", during)
+
+
+def test_of_two_rules_the_one_for_probation_answers_a_question_about_probation() -> None:
+    text = (
+        "Everybody may work from home up to three days a week after the probation period. During probation it is one "
+        "day a week. Apprentices agree on days with their trainer."
+    )
+    question = "How many days at home while on probation?"
+    quotes = best_quotes(question, [passage(1, text)], language="en", with_neighbours=True)
+    assert quotes is not None
+    assert "**During probation it is one day a week.**" in quotes.text
 
 
 def test_a_date_is_no_period() -> None:

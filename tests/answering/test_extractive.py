@@ -1544,6 +1544,13 @@ def test_a_time_limit_is_no_number_of_days(question: str, text: str, is_in: bool
         ("试用期工资打几折？", "试用期为三个月。", False),
         ("试用期工资打几折？", "试用期工资打八折。", True),
         ("ما نسبة الراتب؟", "نصف الراتب", True),
+        ("What time does the warehouse open?", "The warehouse stays open between Christmas and New Year.", False),
+        ("What time does the warehouse open?", "The warehouse opens at 7:30.", True),
+        ("Hoe laat meld ik me ziek?", "Meld je ziek vóór 8.15 uur.", True),
+        ("Um wie viel Uhr beginnt die Schicht?", "Sie beginnt nach drei Wochen.", False),
+        ("À quelle heure ouvre la cantine ?", "Elle ouvre à midi.", True),
+        ("몇 시에 출근해요?", "9시에 출근합니다.", True),
+        ("몇 시에 출근해요?", "매년 출근합니다.", False),
     ],
 )
 def test_a_sentence_holds_the_time_or_the_share_that_is_asked_for(question: str, text: str, is_in: bool) -> None:

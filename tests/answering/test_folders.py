@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 
 from rag.answering.citations import source_of
 from rag.answering.events import DoneEvent, TextEvent
+from rag.answering.extractive import best_quotes
 from rag.api import questions
 from rag.api.app import Api
 from rag.commands.questions import add_parsers, ask_question, search_passages
@@ -22,7 +23,7 @@ from rag.commands.running_server import Terminal
 from rag.library.metadata import DocumentMetadata
 from rag.profiles import HR
 from rag.providers.builtin_embedders import is_installed
-from rag.retrieval.countries import countries_in
+from rag.retrieval.countries import countries_in, name_union
 from rag.retrieval.known_by import country_words, known_by, with_folder
 from rag.services import Services
 from rag.settings import Settings
@@ -30,7 +31,7 @@ from rag.storage.database import Database
 from rag.types import Collection, Identity, Outcome, Question, Role, UploadOptions
 from rag.ui.sources import distinguishing_labels, source_lines
 from tests import patience
-from tests.answering.scripted import add_account
+from tests.answering.scripted import add_account, passage
 from tests.profiles.conftest import SignedIn
 from tests.standins.providers import ProviderStandin
 
@@ -568,3 +569,28 @@ def test_a_country_is_known_by_the_name_in_the_question() -> None:
 )
 def test_the_countries_in_a_text(text: str, codes: set[str]) -> None:
     assert countries_in(text).keys() == codes
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "named"),
+    [
+        ("en", "Can I work from Spain for a month?", "Can I work from European Union for a month?"),
+        ("de", "Darf ich aus Spanien arbeiten?", "Darf ich aus Europäische Union arbeiten?"),
+        ("en", "Can I work from Canada?", ""),
+        ("en", "Can I work from Spain or Portugal?", ""),
+        ("en", "Can I work from home?", ""),
+        ("xx", "Can I work from Spain?", ""),
+    ],
+)
+def test_a_member_state_is_named_as_the_union(language: str, text: str, named: str) -> None:
+    assert name_union(text, language) == named
+
+
+def test_a_rule_for_the_union_answers_a_question_about_a_member_state() -> None:
+    text = (
+        "You may work from another country of the European Union for up to 20 days a year. Apply four weeks ahead. "
+        "Working from countries outside this list is not possible."
+    )
+    quotes = best_quotes("can I work from Spain for a month?", [passage(1, text)], language="en", with_neighbours=True)
+    assert quotes is not None
+    assert "**You may work from another country of the European Union for up to 20 days a year.**" in quotes.text

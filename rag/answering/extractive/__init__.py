@@ -49,6 +49,7 @@ from rag.answering.quotations import CandidateSentence, Quotes, Selected, write_
 from rag.answering.reply_odds import ReplySignals
 from rag.answering.sentences import section_pointed_to
 from rag.retrieval.bm25.synonyms import is_only_within_another, reword
+from rag.retrieval.countries import name_union
 from rag.retrieval.meaning import named_languages
 from rag.retrieval.search_query import cached_question_words
 from rag.text.analysers import analyser_code
@@ -130,13 +131,18 @@ def best_quotes(
 
 
 def _readings(question: str, passages: Passages, focus: str) -> list[Reading]:
-    """Read the passages for the question, and again for the question in synonyms, if there are any."""
+    """Read the passages for the question, and again for the question in synonyms or with the European Union in place of
+    a member state.
+    """
     language = passages.language
     readings = [read(question, passages, focus)]
     other = reword(question, language)
     if other and not parts_of(question, language):
         # The question says "vacation", the document "annual leave": the better match of each sentence counts.
         readings.append(read(other, passages, reword(focus, language) or focus))
+    union = name_union(question, language)
+    if union and not named_languages(question) & set(passages.languages):
+        readings.append(read(union, passages, name_union(focus, language) or focus))
     return readings
 
 
@@ -219,11 +225,18 @@ def _signals(original_question: str, first: CandidateSentence, scored: Scored) -
         and not is_across
         and requested_type(question) is not None
         and first.is_of_type,
-        says_all=not is_across and len(weights) > 1 and weights.keys() <= first.terms,
+        says_all=not is_across
+        and ((len(weights) > 1 and weights.keys() <= first.terms) or _names_subjects(first, reading)),
         # True if the question asks for band D and the table only has A, B and C.
         names_another="another" in marks and marks.isdisjoint(("asked", "several")),
         is_within_another=is_only_within_another(original_question, "\n".join(c.text for c in near), language),
     )
+
+
+def _names_subjects(first: CandidateSentence, reading: Reading) -> bool:
+    """Whether a sentence has the subjects of a short question: "dog" of "Can I bring my dog?"."""
+    share = weight_of(reading.weights, first.terms) / (sum(reading.weights.values()) or 1.0)
+    return bool(reading.subject) and reading.subject <= first.terms and share >= RULE.share_of_subjects
 
 
 def _find_pointer(candidates: Sequence[CandidateSentence], scored: Scored) -> tuple[int, str] | None:

@@ -202,11 +202,18 @@ def around(best: CandidateSentence, everything: Sequence[CandidateSentence]) -> 
 def complements(
     best: CandidateSentence, neighbours: Sequence[CandidateSentence], readings: Sequence[Reading]
 ) -> list[CandidateSentence]:
-    """Return sentences soon after the best sentence which contain further words from the question.
+    """Return sentences near the best sentence which contain further words from the question, or the limit which the
+    question's years reach.
 
     "Everybody has 27 days. Managers have 32." For a question about managers, the second sentence is a complement.
+    So is "From the fifth year, there are 30", for a question about six years.
     """
-    return [c for c in neighbours if c.position > best.position and any(_adds_words(c, best, r) for r in readings)]
+    return [
+        c
+        for c in neighbours
+        if (c.is_reached and not best.is_reached)
+        or (c.position > best.position and any(_adds_words(c, best, r) for r in readings))
+    ]
 
 
 def _adds_words(candidate: CandidateSentence, best: CandidateSentence, reading: Reading) -> bool:

@@ -19,6 +19,7 @@ from rag.answering.applicability import (
     holds,
     is_for_another_group,
     is_for_another_period,
+    is_for_another_stage,
     marks_in,
 )
 from rag.answering.extractive.in_words import rarity, shares_of_words
@@ -44,6 +45,7 @@ from rag.answering.sentences import (
     section_pointed_to,
     units_of,
 )
+from rag.answering.thresholds import is_reached
 from rag.retrieval.bm25.index import tokenize
 from rag.retrieval.bm25.synonyms import ideas_in, named_in
 from rag.retrieval.known_by import known_by
@@ -61,6 +63,8 @@ WITHDRAWN = re.compile(
 #: Factors for rows with the letter or number from the question ("Band B", "Zone 2"), a different one, several, or no
 #: mark.
 MARK_VALUES: Mapping[Naming, float] = {"asked": 1.5, "another": 0.3, "several": 1.0, "none": 1.0}
+#: Factors for sentences whose limit is reached by the question's years ("from the fifth year"), missed, or missing.
+REACHED_VALUES: Mapping[bool | None, float] = {True: 1.25, False: 0.6, None: 1.0}
 #: Instructions addressed to a language model, not to employees.
 TO_A_MODEL = re.compile(
     r"\b(?:ignore|disregard|forget)\b.{0,40}\b(?:instructions?|prompts?|rules?)\b|^(?:system|assistant)\s*:|\bprompt\b",
@@ -323,6 +327,7 @@ def _candidates(passage: _OpenPassage, place: int, wording: _Wording) -> Iterato
         is_of_type = kind is None or is_headed or kind.is_in(unit.text, question)
         above = f"{passage.heads_of_rows} {near.heading}"
         mark = compare_marks(unit.text, above, wording.marks, is_across=passage.is_across)
+        is_within = is_reached(unit.text, passage.language, question, wording.language) if unit.kind != "row" else None
         factors = _factors(unit, near, passage, wording, is_of_type=is_of_type, mark=mark)
         yield CandidateSentence(
             text=unit.text,
@@ -333,7 +338,7 @@ def _candidates(passage: _OpenPassage, place: int, wording: _Wording) -> Iterato
             heading=passage.section | near.above | heads,
             title=passage.title,
             figures=figures_written(unit.text) - wording.figures,
-            value=math.prod(factors),
+            value=math.prod(factors) * REACHED_VALUES[is_within],
             is_of_type=is_of_type,
             under=near.above or passage.last_heading,
             block=unit.block,
@@ -342,6 +347,7 @@ def _candidates(passage: _OpenPassage, place: int, wording: _Wording) -> Iterato
             is_headed=is_headed,
             step=unit.step,
             mark=mark,
+            is_reached=is_within,
         )
 
 
@@ -380,6 +386,8 @@ def _factors(
         yield RULE.other_group_value
     if is_for_another_period(text, question):
         yield RULE.other_period_value
+    if is_for_another_stage(text, question):
+        yield RULE.other_stage_value
     if _is_label(unit) and not near.is_listed:
         yield RULE.label_value
     if len(text) <= RULE.longest_pointer and (POINTER.search(text) or section_pointed_to(text)):

@@ -118,12 +118,16 @@ class QuoteRule:
     #: Factors for a rule about a different group and for a different period than the question's.
     other_group_value: float = 0.75
     other_period_value: float = 0.75
+    #: Factor for a rule after the probation period if the question is about the time in probation, and the reverse.
+    other_stage_value: float = 0.3
     #: For languages with compounds: the shortest word which is also searched inside longer words, and the share of a
     #: compound which must be found if a text splits it.
     least_compounded: int = 5
     enough_of_compound: float = 0.7
     #: Other terms allowed between the terms of an expression: "work from the home office" matches "work from home".
     within_expression: int = 1
+    #: Share of the question's words from which a sentence with all the question's subjects is at least "perhaps".
+    share_of_subjects: float = 0.4
     #: Characters used to detect a passage's language.
     language_characters: int = 400
 

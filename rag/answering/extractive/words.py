@@ -8,6 +8,7 @@ from functools import cache, lru_cache
 
 from rag.answering.answer_types import UNITS
 from rag.answering.extractive.rule import RULE
+from rag.answering.thresholds import in_digits
 from rag.retrieval.bm25.index import tokenize
 from rag.retrieval.bm25.synonyms import without_other_ideas
 from rag.retrieval.evidence import compound_share
@@ -128,7 +129,8 @@ def comparable_terms(
     question_terms: frozenset[str] = frozenset(),
     ideas: frozenset[int] = frozenset(),
 ) -> frozenset[str]:
-    """Return a text's terms in the question's language, plus the question terms found through synonyms and compounds.
+    """Return a text's terms in the question's language, plus the question terms found through synonyms, compounds and
+    numbers in words: "10 Jahre" is in "zehnjährig".
 
     `language` is the question's language and `text_language` the text's. `words` are the synonyms from `other_words`;
     `ideas` are the ids for the question's synonym groups: expressions from other groups are ignored.
@@ -148,7 +150,8 @@ def comparable_terms(
         for word_terms, synonyms in translated
         if any(_stand_together(other, text_terms) for other in synonyms)
     )
-    return terms.union(*matched, in_compounds(question_terms, terms) if language in COMPOUNDING else ())
+    in_numbers = question_terms.intersection(tokenize(in_digits(text, text_language), language))
+    return terms.union(*matched, in_numbers, in_compounds(question_terms, terms) if language in COMPOUNDING else ())
 
 
 def _stand_together(expression: frozenset[str], terms: Sequence[str]) -> bool:
