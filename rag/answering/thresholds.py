@@ -101,15 +101,16 @@ def is_reached(text: str, text_language: str, question: str, language: str) -> b
     Returns false if every limit in years is missed, else `None`: a limit in weeks may be about something else.
     `text_language` and `language` are ISO 639-1 codes.
     """
-    asked = quantities_in(question, language)
-    if not asked:
+    quantities = quantities_in(question, language)
+    if not quantities:
         return None
     limits = list(limits_in(text, text_language))
-    if any(unit == limit.unit and number in limit.numbers for limit in limits for unit, number in asked):
+    if any(unit == limit.unit and number in limit.numbers for limit in limits for unit, number in quantities):
         return True
-    if any(unit == "year" for unit, _ in asked & quantities_in(text, text_language)):
+    years = {number for unit, number in quantities if unit == "year"}
+    if years & {number for unit, number in quantities_in(text, text_language) if unit == "year"}:
         return True
-    return False if any(limit.unit == "year" for limit in limits) and any(unit == "year" for unit, _ in asked) else None
+    return False if years and any(limit.unit == "year" for limit in limits) else None
 
 
 @lru_cache(maxsize=4_000)

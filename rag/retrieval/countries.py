@@ -23,7 +23,7 @@ OTHER_NAMES = {
 #: Country codes which are also words or common abbreviations.
 AMBIGUOUS = frozenset(re.findall("..", "AIAMASATBEBYCVDOGMHRIDINISITMDMEMYNOPAPMPRSOTOTV"))
 CODE = re.compile(r"\b[A-Z]{2}\b")
-#: The member states of the European Union, and its own code.
+#: Codes for the member states and for the European Union.
 MEMBER_STATES = frozenset(re.findall("..", "ATBEBGHRCYCZDKEEFIFRDEGRHUIEITLVLTLUMTNLPLPTROSKSIESSE"))
 UNION = "EU"
 

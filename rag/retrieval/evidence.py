@@ -99,7 +99,7 @@ class EvidenceRule:
     sure_relevance: float = 0.3
     #: Log odds per distance from the collection's similarity threshold: 0.05 below it means 1 in 24.
     nearness_slope: float = 63.0
-    #: Share of the question's words from which a passage with all its known subjects is at least "perhaps".
+    #: Share of the question's words from which a chunk with all known subjects is at least "perhaps".
     share_of_subjects: float = 0.4
     #: Further passages are cited if they cover at least this share of the question's words covered by the evidence.
     companion_share: float = 0.5
@@ -414,10 +414,10 @@ def score_hits(
     return [_with_cosine_up_to(RULE.cosine_without_words, item) for item in scored]
 
 
-def _names_subjects(words: Sequence[QuestionWord], found: Coverage) -> bool:
-    """Whether a chunk has all the known subjects of a short question: "dog" of "Can I bring my dog?"."""
+def _names_subjects(words: Sequence[QuestionWord], covered: Coverage) -> bool:
+    """Whether a chunk has all the known subjects of a short question: "dog" in "Can I bring my dog?"."""
     subjects = {word.text for word in words if word.synonyms}
-    return bool(subjects) and subjects <= set(found.matched) and found.share >= RULE.share_of_subjects
+    return bool(subjects) and subjects <= set(covered.matched) and covered.share >= RULE.share_of_subjects
 
 
 def _with_cosine_up_to(most: float, item: ScoredHit) -> ScoredHit:

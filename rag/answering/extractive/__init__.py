@@ -131,8 +131,8 @@ def best_quotes(
 
 
 def _readings(question: str, passages: Passages, focus: str) -> list[Reading]:
-    """Read the passages for the question, and again for the question in synonyms or with the European Union in place of
-    a member state.
+    """Read the passages for the question, and again for the question in synonyms, or with a member state replaced by
+    "European Union".
     """
     language = passages.language
     readings = [read(question, passages, focus)]
@@ -234,7 +234,7 @@ def _signals(original_question: str, first: CandidateSentence, scored: Scored) -
 
 
 def _names_subjects(first: CandidateSentence, reading: Reading) -> bool:
-    """Whether a sentence has the subjects of a short question: "dog" of "Can I bring my dog?"."""
+    """Whether a sentence has the subjects of a short question: "dog" in "Can I bring my dog?"."""
     share = weight_of(reading.weights, first.terms) / (sum(reading.weights.values()) or 1.0)
     return bool(reading.subject) and reading.subject <= first.terms and share >= RULE.share_of_subjects
 

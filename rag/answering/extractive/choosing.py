@@ -205,8 +205,8 @@ def complements(
     """Return sentences near the best sentence which contain further words from the question, or the limit which the
     question's years reach.
 
-    "Everybody has 27 days. Managers have 32." For a question about managers, the second sentence is a complement.
-    So is "From the fifth year, there are 30", for a question about six years.
+    "Everybody has 27 days. Managers have 32." For a question about managers, the second sentence is a complement. For
+    a question about six years, "From the fifth year, there are 30" is a complement.
     """
     return [
         c

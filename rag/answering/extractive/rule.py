@@ -126,7 +126,7 @@ class QuoteRule:
     enough_of_compound: float = 0.7
     #: Other terms allowed between the terms of an expression: "work from the home office" matches "work from home".
     within_expression: int = 1
-    #: Share of the question's words from which a sentence with all the question's subjects is at least "perhaps".
+    #: Share of the question's words from which a sentence with all known subjects is at least "perhaps".
     share_of_subjects: float = 0.4
     #: Characters used to detect a passage's language.
     language_characters: int = 400
