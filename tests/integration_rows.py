@@ -1,7 +1,8 @@
 """What each integration adds to tests of the whole product, from its folder below `tests/integrations`.
 
 `rows.toml` has its routes, doors, commands, forms and dialogs; `in_browser.py` and `parsers.py` are modules.
-Without the folder nothing names the integration.
+Without the folder nothing names the integration. Without the packages of an integration, its routes answer 503, and the
+tests marked with `needs` are skipped.
 """
 
 from __future__ import annotations
@@ -11,6 +12,10 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+import pytest
+
+from rag.integrations.registry import integrations
 
 TESTS = Path(__file__).parent
 OF_INTEGRATIONS: tuple[dict[str, Any], ...] = tuple(
@@ -28,3 +33,19 @@ def modules(name: str, kind: str = "*") -> dict[str, ModuleType]:
     found = sorted(TESTS.glob(f"integrations/{kind}/*/{name}.py"))
     parts = {path.parent.name: path.relative_to(TESTS.parent).with_suffix("").parts for path in found}
     return {integration: import_module(".".join(names)) for integration, names in parts.items()}
+
+
+def needs(*names: str) -> pytest.MarkDecorator:
+    """Skip a test where packages of these integrations are missing."""
+    missing = [i.name for i in integrations() if i.name in names and not i.is_installed]
+    return pytest.mark.skipif(bool(missing), reason=f"packages are missing: {', '.join(missing)}")
+
+
+def unserved_paths() -> frozenset[str]:
+    """The paths of routes that answer 503, because packages of their integration are missing."""
+    missing = [i for i in integrations() if not i.is_installed]
+    routers = [i.router() for i in missing if i.router is not None]
+    return frozenset(
+        [route.path for i in missing for route in i.all_routes]
+        + [getattr(route, "path", "") for router in routers for route in router.routes]
+    )

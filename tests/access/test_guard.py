@@ -245,7 +245,9 @@ def test_what_is_public_has_no_other_method_that_streamlit_would_answer(access: 
         return PlainTextResponse("a page of Streamlit")
 
     app = Starlette(routes=[*inner_routes(access), Route("/{path:path}", streamlit, methods=[method])])
-    client = TestClient(AuthGuard(app, lambda: access, public_methods=PUBLIC), follow_redirects=False)
+    guarded = AuthGuard(app, lambda: access, public_methods=PUBLIC)
+    # A route of an integration raises where its packages are missing.
+    client = TestClient(guarded, follow_redirects=False, raise_server_exceptions=False)
     paths = [
         *PUBLIC,
         "/",

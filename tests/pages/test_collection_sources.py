@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 from rag.services import Services
 from rag.settings import Settings
 from rag.types import Collection, Identity, Role
+from tests.integration_rows import needs
 from tests.standins.bucket import ACCESS_KEY, SECRET_KEY, BucketStandin
 from tests.standins.github import GitHubStandin, repository
 from tests.standins.website import WebsiteStandin
@@ -141,6 +142,7 @@ def test_a_folder_that_may_be_followed_is_offered_only_where_there_is_one(
     assert "Folder on the server" not in "".join(page.pills("collections_source_kind").options)
 
 
+@needs("s3")
 def test_a_bucket_is_followed_by_its_form_and_its_keys_are_not_shown_again(
     running: Services, page: AppTest, collection: Collection, storage: BucketStandin
 ) -> None:
@@ -173,6 +175,7 @@ def test_a_bucket_is_followed_by_its_form_and_its_keys_are_not_shown_again(
     assert [d.title for d in running.documents.list("demo")] == ["Leave"]
 
 
+@needs("website", "google_drive")
 def test_a_website_is_tried_and_followed_and_a_key_of_several_lines_is_checked(
     running: Services, page: AppTest, collection: Collection, site: WebsiteStandin
 ) -> None:
