@@ -41,7 +41,7 @@ from rag.ui.analytics import (
 from rag.ui.budgets import draw_warnings
 from rag.ui.formats import count, language_name, time_zone
 from rag.ui.gaps import STATES, draw_gaps
-from rag.ui.quality import add_golden_from, draw_quality
+from rag.ui.quality import ABOUT_GOLDEN, add_golden_from, draw_quality
 from rag.ui.question_details import (
     IN_PROGRESS,
     OUTCOME_WORDS,
@@ -372,7 +372,8 @@ def draw_questions(period: Period, filters: Filters) -> None:
             **(asker if analytics.shows_names(identity) else {}),
             _("Group"): lists.texts((row.user_group or "–" for row in rows), 92),
             _("Language"): lists.Column(
-                [language_name(row.language) for row in rows], st.column_config.TextColumn(_("Lang"), width=45)
+                [language_name(row.language) for row in rows],
+                st.column_config.TextColumn(_("Lang"), width=45, help=_("Language")),
             ),
         },
         key="analytics_questions",
@@ -416,7 +417,9 @@ def draw_golden_button(entry: ChatLogEntry) -> None:
     of_it = (c for c in services().documents.collections(identity) if c.id == entry.question.collection_id)
     collection = next(of_it, None)
     key = f"analytics_golden_from_{entry.question.id}"
-    if collection is not None and st.button(_("Make it a golden question"), icon=":material/verified:", key=key):
+    if collection is not None and st.button(
+        _("Make it a golden question"), icon=":material/verified:", key=key, help=_(ABOUT_GOLDEN)
+    ):
         add_golden_from(identity, collection, entry)
 
 

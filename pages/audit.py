@@ -126,7 +126,9 @@ if chosen is not None:
 else:
     st.caption(_("Select a row (Shift + Space on the keyboard) to open an entry."))
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-    more = _(", the latest {shown}", shown=thousands(MOST_ENTRIES)) if len(entries) == MOST_ENTRIES else ""
+    more = (
+        _(" (only the latest {shown} are shown)", shown=thousands(MOST_ENTRIES)) if len(entries) == MOST_ENTRIES else ""
+    )
     st.caption(f"{count(len(entries), 'entry', 'entries')}{more}")
     actions.draw_export(
         identity,

@@ -175,7 +175,7 @@ def draw_company(name: str) -> None:
         if mark:
             st.image(mark, width=160)
         uploaded = st.file_uploader(
-            _("Your company's mark, for the sidebar and the page to sign in"),
+            _("Your company's logo, for the sidebar and the page to sign in"),
             ["png", "jpg", "jpeg", "webp"],
             key=f"setup_mark_{state.get('setup_marks', 0)}",
             max_upload_size=2,
@@ -185,11 +185,11 @@ def draw_company(name: str) -> None:
                 "place of a photograph, is removed."
             ),
         )
-        if mark and st.button(red(_("Remove the mark")), key="setup_mark_remove", type="tertiary"):
+        if mark and st.button(red(_("Remove the logo")), key="setup_mark_remove", type="tertiary"):
             ask_to_confirm(
-                _("Remove the mark?"),
+                _("Remove the logo?"),
                 _("The sidebar and the page to sign in show the name alone. You can upload the picture again."),
-                action=_("Remove the mark"),
+                action=_("Remove the logo"),
                 on_confirm=lambda: remove_mark(mark),
                 key="setup_mark_remove",
             )
@@ -200,13 +200,13 @@ def draw_company(name: str) -> None:
 
 def remove_mark(mark: bytes) -> None:
     save_mark(b"")
-    actions.offer_undo("setup", _("The mark is removed."), lambda: save_mark(mark))
+    actions.offer_undo("setup", _("The logo is removed."), lambda: save_mark(mark))
     state.setup_done = ""
 
 
 def save_mark(picture: bytes) -> None:
     state.setup_marks = state.get("setup_marks", 0) + 1  # the box is empty again
-    attempt(_("The mark is saved.") if picture else _("The mark is removed."), tenants.set_mark, identity, picture)
+    attempt(_("The logo is saved.") if picture else _("The logo is removed."), tenants.set_mark, identity, picture)
     state.pop("frame_mark", None)
 
 

@@ -138,7 +138,7 @@ class ScopeMissing(NotAllowed):
 
 
 class BudgetSpent(NotAllowed):
-    """The budget for this month is spent: searching works, models are not called."""
+    """The budget for this month is spent. Until next month, search works without paid models."""
 
 
 class TenantSuspended(NotAllowed):

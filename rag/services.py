@@ -83,10 +83,22 @@ INTEGRATIONS = "rag.integrations.registry"
 PROGRAM = UUID(int=0)
 #: Shown to a person whose question is answered without a model, by whose budget is spent.
 BUDGET_OF = {
-    "company": N_("The company's budget for this month is spent: searching works, models are not called."),
-    "group": N_("Your group's budget for this month is spent: searching works, models are not called."),
-    "widget": N_("The budget of this assistant for this month is spent: it quotes documents, models are not called."),
-    "person": N_("Your budget for this month is spent: searching works, models are not called."),
+    "company": N_(
+        "The company's budget for this month is spent. "
+        "Until next month, search works without paid models, and answers quote the documents."
+    ),
+    "group": N_(
+        "Your group's budget for this month is spent. "
+        "Until next month, search works without paid models, and answers quote the documents."
+    ),
+    "widget": N_(
+        "This assistant's budget for this month is spent. "
+        "Until next month, search works without paid models, and answers quote the documents."
+    ),
+    "person": N_(
+        "Your budget for this month is spent. "
+        "Until next month, search works without paid models, and answers quote the documents."
+    ),
 }
 
 

@@ -61,7 +61,7 @@ def normal_group(text: str) -> str:
     """Return the user group, possibly empty. Raises `InvalidInput` if it is too long."""
     group = _one_line(text)
     if len(group) > MAXIMUM_NAME_CHARACTERS:
-        raise InvalidInput(f"Enter a group of at most {MAXIMUM_NAME_CHARACTERS} characters.")
+        raise InvalidInput(f"Enter a group name with at most {MAXIMUM_NAME_CHARACTERS} characters.")
     return group
 
 

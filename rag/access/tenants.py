@@ -45,8 +45,8 @@ MARK_SIZE = (480, 96)
 MAXIMUM_STORED_BYTES = 100_000
 #: These are for people: other errors in this module are for operators, in English.
 NO_PICTURE = N_("This is not a picture that can be used. Choose a PNG, JPEG or WebP file.")
-TOO_LARGE = N_("The mark has more than 2 MB. Choose a smaller picture.")
-TOO_MANY_PIXELS = N_("The mark has more than 16 million pixels. Choose a smaller picture.")
+TOO_LARGE = N_("The logo has more than 2 MB. Choose a smaller picture.")
+TOO_MANY_PIXELS = N_("The logo has more than 16 million pixels. Choose a smaller picture.")
 
 #: Columns left out in an export: secrets, and values computed from the rest.
 NOT_EXPORTED = frozenset(

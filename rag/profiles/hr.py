@@ -13,7 +13,7 @@ from rag.profiles.profile import WITHOUT_OUR_STEPS, Profile
 HR = Profile(
     name="hr",
     title="HR documents",
-    description="Company policies and handbooks as PDFs, asked in any of twelve languages.",
+    description="Company policies and handbooks as PDFs. Questions can be asked in twelve languages.",
 )
 
 #: The threshold in the source. The profile uses the embedder's threshold.

@@ -243,7 +243,8 @@ class Reading(Part):
     chunk_tags: Words = setting(
         (), "Tags of passages", "What a model writes about each passage.", source="002 4")
     tag_values: Pairs = setting(
-        (), "Words of tags", "The words allowed for each tag, separated by commas. A model chooses a fitting word.",
+        (), "Words allowed for each tag",
+        "The words allowed for each tag, separated by commas. A model chooses a fitting word.",
         source="002 4")
 
 
@@ -382,7 +383,8 @@ class Understanding(Part):
         source="001 Query Analysis")
     correct_spelling: bool = setting(
         True, "Correct spelling",
-        "Replaces a word that no document contains with the most similar word that a document contains.",
+        "If a word in the question is in no document, the most similar word from the documents is searched for "
+        "instead.",
         applies="per call", source="measured")
     filter_by_category: bool = setting(
         True, "Categories in questions",
@@ -477,7 +479,7 @@ class Ranking(Part):
         "documents have nothing about it.",
         applies="per call", source="measured")
     searches_only_evidence: bool = setting(
-        True, "Search for evidence only",
+        True, "Searches return only relevant passages",
         "In the API and on the command line, a search without an answer returns only passages that may answer "
         "the question. Off: the search always returns the best passages.",
         source="000 Search Configuration Options: its search always returns the best five")

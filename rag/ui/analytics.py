@@ -493,7 +493,7 @@ def _draw_histogram(analytics: Analytics, who: Identity, period: Period, filters
             }
         ),
         key="analytics_spread_chart",
-        alt=_("How many questions took how long"),
+        alt=_("Number of questions, by the time they took"),
     )
 
 

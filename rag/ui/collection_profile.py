@@ -30,7 +30,7 @@ CUTS = {
     "narrative": N_("at paragraphs, with the last sentences repeated"),
     "markdown": N_("at headings"),
     "generic": N_("at paragraphs"),
-    "auto": N_("in a way that suits their kind"),
+    "auto": N_("depending on the kind of document"),
 }
 
 
@@ -89,7 +89,7 @@ def shortcomings(profile: Profile, providers: Providers) -> list[str]:
     elif choice.is_elsewhere:
         sentences.append(
             _(
-                "In this profile, the model {wanted_model} by {wanted_provider} writes answers. One step is still "
+                "This profile is set to write answers with {wanted_model} by {wanted_provider}, but one step is still "
                 "missing: {added}. Until then, {model} by {provider} writes answers.",
                 wanted_model=choice.wanted_model,
                 wanted_provider=provider_name(choice.wanted_provider),
@@ -109,8 +109,8 @@ def shortcomings(profile: Profile, providers: Providers) -> list[str]:
     if profile.is_personal and not profile.answer.persona_name:
         sentences.append(
             _(
-                "No name is set for the person who answers: fill in “Who answers” in the settings. Until then the "
-                "assistant answers."
+                "Answers should be written in a person's name, but no name is set: fill in “Who answers” in the "
+                "settings. Until then, answers are in the third person."
             )
         )
     return sentences
@@ -236,7 +236,9 @@ def _ordering(profile: Profile, providers: Providers) -> str:
             )
         )
     if profile.ranking.multi_signal:
-        parts.append(_("Similarity counts together with the category, the year and the length of a passage."))
+        parts.append(
+            _("Passages are ranked by their similarity to the question, and also by their category, year and length.")
+        )
     if profile.ranking.pinned_first:
         parts.append(_("Pinned documents come first, then important ones."))
     return " ".join(parts) or _("Passages stay in the order the search found them in.")

@@ -155,7 +155,9 @@ def draw_form(
                 )
                 st.markdown(f":orange[:material/edit: {_('Not saved yet')}]", width="content")
             elif state.get("documents_form_saved") == document.id:
-                saved = _("Saved. The days of validity apply to this version, everything else to all versions.")
+                saved = _(
+                    "Saved. “Valid from” and “Valid until” apply to this version, everything else to all versions."
+                )
                 st.markdown(f":green[:material/check_circle: {saved}]", width="content")
     if is_saved:
         changes = MetadataChanges(

@@ -103,8 +103,8 @@ def draw_meaning(done: int, passages: int) -> None:
         st.caption(
             ":material/translate: "
             + _(
-                "Search by meaning: {done} of {passages} prepared. Questions already find this document by its "
-                "words. Questions in other words find more of its passages as the preparation goes on.",
+                "Search by meaning: {done} of {passages} prepared. Questions that use this document's words already "
+                "find it. Questions worded differently find more and more of its passages during the preparation.",
                 done=thousands(done),
                 passages=count(passages, "passage"),
             )

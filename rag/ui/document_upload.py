@@ -588,7 +588,10 @@ def _draw_replacement(
             )
         )
         sentence = (
-            N_("Until you decide, answers come from version {version}. You can restore that version later. {value}")
+            N_(
+                "Until you decide about the new file, answers come from version {version}. If you replace that "
+                "version, you can restore it later. {value}"
+            )
             if replaced.status is DocumentStatus.COMPLETED
             else N_(
                 "Answers do not use version {version} yet. If both versions are processed, answers come from this "
@@ -699,6 +702,6 @@ def draw_fields(profile: Profile, key: str) -> dict[str, str]:
             key=f"{key}_{field}",
             max_chars=120,
             width=200,
-            help=_("Questions can be asked in these documents only. May stay empty."),
+            help=_("Questions can be limited to documents with this value. You can leave this empty."),
         )
     return {field: value for field, value in values.items() if value.strip()}

@@ -171,7 +171,11 @@ def _draw_choice(identity: Identity, collection: Collection, act: Callable[[Call
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
-            _("Move {passages} ({price})", passages=count(estimate.chunks, "passage"), price=plain(price))
+            _(
+                "Move {passages} to the new model ({price})",
+                passages=count(estimate.chunks, "passage"),
+                price=plain(price),
+            )
             if estimate.chunks
             else _("Use this model"),
             key=f"moves_begin_{collection.id}",
@@ -208,8 +212,11 @@ def _draw_open(move: Reembedding, *, on_confirm: Callable[[], None], on_cancel: 
         st.caption(f":red[{plain(language.translated(move.message))}]")
     with st.container(horizontal=True):
         if move.status != "running":
-            words = _("Move {passages} ({price})", passages=count(move.chunks_total - move.chunks_done, "passage"),
-                      price=plain(money(move.estimated_cost)))  # fmt: skip
+            words = _(
+                "Move {passages} to the new model ({price})",
+                passages=count(move.chunks_total - move.chunks_done, "passage"),
+                price=plain(money(move.estimated_cost)),
+            )
             st.button(
                 _("Try again") if move.status == "failed" else words,
                 key=f"moves_confirm_{move.id}",

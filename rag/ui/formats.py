@@ -153,7 +153,7 @@ METHOD_HELP: Mapping[ChunkingMethod, str] = {
         "Cuts a résumé, a LinkedIn profile, a journey, a README and any other text each in the way that fits it."
     ),
     "semantic": N_("Cuts where the topic changes. For long mixed texts; reads the text once more to find the places."),
-    "sentences": N_("Cuts where a sentence or line ends, in longer pieces. For notices and announcements."),
+    "sentences": N_("Cuts where a sentence or line ends, into longer passages. For notices and announcements."),
     "recursive": N_("Cuts at the largest break available: paragraph, line, sentence or word. Works for any text."),
     "paged": N_(
         "No passage continues on the next page, so that each citation names exactly one page. For "
@@ -164,10 +164,11 @@ METHOD_HELP: Mapping[ChunkingMethod, str] = {
         "Makes each position a passage of its own, with company, position, place and dates. For résumés and profiles."
     ),
     "narrative": N_(
-        "Whole paragraphs in order; each piece repeats the last sentences of the one before. For stories and reports."
+        "Keeps whole paragraphs in order. Each passage begins with the last sentences of the previous passage. For "
+        "stories and reports."
     ),
     "markdown": N_("Makes each section a passage of its own, with its heading. For READMEs and Markdown."),
-    "generic": N_("As many whole paragraphs as fit, without repetition."),
+    "generic": N_("Each passage holds as many whole paragraphs as fit. No text is repeated."),
 }
 
 

@@ -372,8 +372,6 @@ ACTIONS = (
     N_("Widget added"),
     N_("Widget changed"),
     N_("Widget deleted"),
-    N_("Company mark changed"),
-    N_("Company mark removed"),
     N_("Company suspended"),
     N_("Company resumed"),
     N_("Document text replaced"),
@@ -413,9 +411,16 @@ AUDIT_KINDS: Mapping[str, str | None] = {
 }
 
 
+#: Titles of actions stored under other words.
+RETITLED = {
+    "company mark changed": N_("Company logo changed"),
+    "company mark removed": N_("Company logo removed"),
+}
+
+
 def action_name(action: str) -> str:
     """Return an audit log action in words: "Collection changed"."""
-    return _(action[:1].upper() + action[1:])
+    return _(RETITLED.get(action, action[:1].upper() + action[1:]))
 
 
 def change_words(entry: AuditEntry, named: Mapping[str, str] | None = None) -> str:

@@ -61,6 +61,10 @@ FIGURE_HELP: Mapping[str, str] = {
         "The share of the cited sources that support their sentence. Words, figures and dates are compared."
     ),
 }
+ABOUT_GOLDEN = N_(
+    "Golden questions have known answers: each run asks them all and measures the passages found and the answers. Run "
+    "them before and after a change of settings or documents."
+)
 COLLECTION_SETTINGS = "own"
 MOST_DOCUMENTS = 200
 SOURCES: dict[Source, str] = {"feedback": N_("Rated helpful"), "gaps": N_("Gaps"), "documents": N_("A document")}
@@ -86,10 +90,7 @@ def draw_quality(identity: Identity, draw_details: DrawDetails) -> None:
     if not collections:
         st.caption(_("There is no collection yet."))
         return
-    st.caption(
-        _("Golden questions have known answers: each run asks them all and measures the passages found and the "
-          "answers. Run them before and after a change of settings or documents.")
-    )  # fmt: skip
+    st.caption(_(ABOUT_GOLDEN))
     chosen: UUID | None = next(iter(collections))
     if len(collections) > 1:
         names = {collection.id: collection.name for collection in collections.values()}

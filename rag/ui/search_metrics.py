@@ -58,7 +58,7 @@ def _draw_scores(searches: Sequence[LoggedSearch]) -> None:
         figure,
         pd.DataFrame(rows, columns=[_("From"), _("Answered"), _("Not answered")]),
         key=f"analytics_score_chart_{kind}",
-        alt=_("How many questions by the score of their best passage"),
+        alt=_("Number of questions, by the score of the best passage"),
     )
     st.caption(_("If answered and unanswered questions have different scores, the score tells them apart."))
 

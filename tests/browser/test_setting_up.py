@@ -76,7 +76,7 @@ def test_a_new_company_is_set_up_to_the_end_of_its_checklist(
     expect(tab.get_by_text("The name is saved.")).to_be_visible()
     mark: FilePayload = {"name": "mark.png", "mimeType": "image/png", "buffer": tab.screenshot(clip=MARK)}
     tab.locator("input[type=file]").set_input_files(mark)
-    expect(tab.get_by_text("The mark is saved.")).to_be_visible()
+    expect(tab.get_by_text("The logo is saved.")).to_be_visible()
     expect(tab.get_by_test_id("stMain").get_by_test_id("stImage")).to_be_visible()
     for label, language, heading in (("Language", "Deutsch", "Einrichtung"), ("Sprache", "English", "Set-up")):
         tab.get_by_role("combobox", name=label).click()

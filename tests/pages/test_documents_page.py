@@ -433,7 +433,7 @@ def test_changes_of_a_document_are_kept_when_its_panel_is_closed_before_they_are
     page.button(f"documents_form_save_{document_id}").click().run()
     assert not page.exception
     assert app_services.documents.get("demo", document_id).title == "Annual leave"
-    assert "Saved. The days of validity apply to this version" in words(page)
+    assert "Saved. “Valid from” and “Valid until” apply to this version" in words(page)
     assert "Not saved yet" not in words(page)
 
     title().set_value("Holidays").run()

@@ -149,7 +149,7 @@ def test_its_limits_are_its_own(api: Api, widget: Widget) -> None:
     change = widgets_of(api.parts.database).change
     change(api.admin, widget.id, WidgetChange(budget=Decimal("0")))
     spent = asked(visitor, widget.public_key, "How many days of annual leave do I have?")
-    assert "budget of this assistant" in spent[-1]["notice"]
+    assert "assistant's budget" in spent[-1]["notice"]
     with api.parts.database.transaction("demo") as connection:
         models = connection.execute("SELECT model FROM chat_logs").fetchall()
     assert models == [("",)], "a model was called beyond the budget"
