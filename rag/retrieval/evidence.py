@@ -17,6 +17,7 @@ from functools import lru_cache
 from uuid import UUID
 
 from rag.retrieval.bm25.index import contextual_text, term_id
+from rag.retrieval.bm25.synonyms import named_in
 from rag.retrieval.hybrid_search import SearchHits
 from rag.retrieval.known_by import known_by
 from rag.retrieval.meaning import is_only_an_address, is_worded
@@ -145,11 +146,12 @@ def background(similarities: Sequence[float | None]) -> float | None:
 
 
 def is_sentence(text: str, language: str) -> bool:
-    """Whether a text looks like a sentence in any language: a final question mark, or enough function words.
+    """Whether a text looks like a question in any language: a final question mark, enough function words, or a known
+    subject ("deadline for expenses").
 
     Always true for scripts without spaces, Korean, and languages without a stopword list.
     """
-    if text.rstrip(" \"'”’»)").endswith(("?", "؟", "？")):
+    if text.rstrip(" \"'”’»)").endswith(("?", "؟", "？")) or named_in(text, language):
         return True
     words = re.findall(r"[^\W\d_]+", unicodedata.normalize("NFKC", text[: 10 * MAXIMUM_QUESTION_WORDS]).lower())
     if language not in STOPWORDS or not words or any(is_unspaced(word) or "가" <= word[0] <= "힣" for word in words):
