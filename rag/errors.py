@@ -166,9 +166,7 @@ class AlreadyThere(RagError):
 
 
 class TextChanged(RagError):
-    """The text of this page was changed in the meantime, so your text was not saved. Compare both texts, then save
-    again.
-    """
+    """The text of this page was changed in the meantime, so your text was not saved. Compare both, then save again."""
 
     status = 409
 

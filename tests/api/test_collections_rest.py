@@ -44,7 +44,7 @@ def test_a_collection_is_made_configured_and_deleted(api: Api) -> None:
         ("POST", "", {"name": " "}, "needs a name"),
         ("POST", "", {"name": "Leave"}, "already"),
         ("POST", "", {"name": "A", "profile": "paper"}, "choose one of hr"),
-        ("POST", "", {"name": "A", "language": "xx"}, "no language"),
+        ("POST", "", {"name": "A", "language": "xx"}, "is not available"),
         ("POST", "", {"name": "A", "embeddingModel": "paper/model@3"}, "There is no provider"),
         ("POST", "", {"name": "A", "embeddingModel": "builtin/other@3"}, "no built-in embedder"),
         ("PATCH", "/{id}/settings", {"change": {"top_q": 1}}, "top_q"),

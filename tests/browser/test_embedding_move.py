@@ -63,7 +63,7 @@ def test_a_move_is_begun_cancelled_done_and_undone(
     where = fill_collection(page, product)
     page.goto(where)
     builtin = page.get_by_text("Moving house is searched with the built-in model.")
-    begin = page.get_by_role("button", name=re.compile(r"^Move \d+ passages \(\$0\.\d+\)"))
+    begin = page.get_by_role("button", name=re.compile(r"^Move \d+ passages to the new model \(\$0\.\d+\)"))
     expect(builtin).to_be_visible()
 
     # The provider answers the first call, and keeps the others waiting until the move is cancelled.

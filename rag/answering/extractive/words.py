@@ -150,7 +150,8 @@ def comparable_terms(
         for word_terms, synonyms in translated
         if any(_stand_together(other, text_terms) for other in synonyms)
     )
-    in_numbers = question_terms.intersection(tokenize(in_digits(text, text_language), language))
+    has_number = any(term.isdigit() for term in question_terms)
+    in_numbers = question_terms.intersection(tokenize(in_digits(text, text_language), language)) if has_number else ()
     return terms.union(*matched, in_numbers, in_compounds(question_terms, terms) if language in COMPOUNDING else ())
 
 
