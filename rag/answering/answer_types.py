@@ -138,7 +138,7 @@ _REFERENCE = re.compile(
 
 @dataclass(frozen=True)
 class AnswerType:
-    """A kind of fact, with patterns for questions and for sentences."""
+    """A type of fact (amount, date, person), with patterns to find it in questions and in sentences."""
 
     name: str
     #: Patterns. Headings above answers may match too. Compiled with the first question, not at the start.
@@ -159,7 +159,7 @@ class AnswerType:
         return re.compile(self.heading_pattern, re.IGNORECASE) if self.heading_pattern else None
 
     def is_in(self, text: str, question: str) -> bool:
-        """Whether a text contains this kind of fact.
+        """Whether a text contains this type of fact.
 
         For amounts, time limits count only if the question asks for a limit.
         """
@@ -340,5 +340,5 @@ def counts_in(heading: str, question: str) -> bool:
 
 
 def requested_type(question: str) -> AnswerType | None:
-    """Return the kind of fact a question asks for, or `None` if any sentence may answer."""
+    """Return the type of fact a question asks for, or `None` if any sentence may answer."""
     return next((kind for kind in TYPES if kind.question_regex.search(question)), None)

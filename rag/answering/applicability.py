@@ -105,12 +105,12 @@ def is_for_another_period(text: str, question: str) -> bool:
 
 
 def is_for_another_stage(text: str, question: str) -> bool:
-    """Whether a sentence is about the time after the probation period, and the question about probation; or reverse."""
+    """Whether a text is about the time after the probation period, and the other about probation."""
     return _names_others(_patterns("stages"), text, question)
 
 
 def _names_others(patterns: Mapping[str, re.Pattern[str]], text: str, question: str) -> bool:
-    """Whether both texts match patterns, but no common pattern."""
+    """Whether each text matches some pattern, but no pattern matches both."""
     in_question, in_text = (
         {name for name, pattern in patterns.items() if pattern.search(words)} for words in (question, text)
     )
@@ -122,7 +122,7 @@ Naming = Literal["asked", "another", "several", "none"]
 
 
 class Marks(NamedTuple):
-    """The letters with their words ("band B"), and the number with its word ("level 3"), in a question."""
+    """Labels in a question: letters with their words ("band B"), and a number with its word ("level 3")."""
 
     letters: frozenset[tuple[str, str]]
     numbered: tuple[str, int] | None
@@ -133,11 +133,11 @@ def marks_in(question: str) -> Marks:
 
 
 def compare_marks(text: str, above: str, marks: Marks, *, is_across: bool = False) -> Naming:
-    """Compare the letter or number in a sentence ("Band B", "Level 3") with the letter or number in the question.
+    """Compare the label in a sentence ("Band B", "Level 3") with the label in the question.
 
-    Returns "asked" for the same, "another" for a different, "several" for both, and "none" for no letter or number.
-    `above` holds the headings and table heads above the sentence. If `is_across`, the sentence is in a different
-    language, and a letter counts beside any word: "Band B" and "Stufe B".
+    Returns "asked" for the same label, "another" for a different one, "several" for both, and "none" without a label.
+    `above` holds the headings and column headings above the sentence. If `is_across`, the sentence is in a different
+    language, and a letter counts next to any word: "Band B" and "Stufe B".
     """
     naming = compare_letters(text, above, marks.letters, any_word=is_across)
     return compare_number(text, above, marks.numbered) if naming == "none" else naming
@@ -155,8 +155,8 @@ def compare_letters(
     """Compare the letters in a sentence ("Band B") with the question's letters, given in pairs (word, letter).
 
     Returns "asked" if the sentence has only letters from the question, "another" if only different letters, "several"
-    for both, and "none" without a letter. `above` holds the headings and table heads above the sentence. A letter
-    counts beside the question's word; if `any_word`, beside any word: "Band B" and "Stufe B".
+    for both, and "none" without a letter. `above` holds the headings and column headings above the sentence. A letter
+    counts next to the question's word; if `any_word`, next to any word: "Band B" and "Stufe B".
     """
     if not question_letters:
         return "none"
@@ -197,8 +197,8 @@ def compare_number(text: str, above: str, question_number: tuple[str, int] | Non
     """Compare the numbers in a sentence ("Level 3") with the question's word and number.
 
     Returns "asked" if the sentence has only the question's number, "another" if only different numbers, "several" for
-    both, and "none" without a number. `above` holds the headings and table heads above the sentence. An open limit,
-    "Level 3 and above", is not counted.
+    both, and "none" without a number. `above` holds the headings and column headings above the sentence. An open limit,
+    "Level 3 and above", is ignored.
     """
     if question_number is None or AND_BEYOND.search(text):
         return "none"
@@ -291,9 +291,9 @@ def range_in(text: str) -> Range | None:
 
 
 def holds(row: str, figures: Iterable[str]) -> bool | None:
-    """Whether the range in a row's first cell, for example "5 to 10 years", includes a figure from the question.
+    """Whether the range in a row's first cell, for example "5 to 10 years", includes a number from the question.
 
-    Returns `None` if the first cell has no range or the question has no figure. A first cell with a single number gives
+    Returns `None` if the first cell has no range or the question has no number. A first cell with a single number gives
     true if the question has this number, else `None`.
     """
     name = row.partition(" — ")[0][:LONGEST_NAME].strip()

@@ -46,9 +46,9 @@ NOT_MENTIONED = _SENTENCES["not_mentioned"]
 
 
 def quoted_as_they_stand(languages: Iterable[str], language: str) -> str:
-    """Return a sentence, in the asker's language, which names the foreign languages of the quotations.
+    """Return a sentence for the user, in `language`, which names the foreign languages of the quotations.
 
-    Returns "" if all quotations are in the asker's language.
+    Returns "" if all quotations are in the user's language.
     """
     base_language = language.split("-")[0].lower()
     names = Locale(base_language if base_language in LANGUAGES else ENGLISH).languages
@@ -61,7 +61,7 @@ def quoted_as_they_stand(languages: Iterable[str], language: str) -> str:
 def also_in(
     numbers: Sequence[int], citations: Sequence[Citation], language: str, folders: Mapping[UUID, str] | None = None
 ) -> str:
-    """Return a sentence, in the asker's language, which names further documents, each with its citation number.
+    """Return a sentence for the user, in `language`, which names further documents, each with its citation number.
 
     `numbers` are the citation numbers; without any, the result is "". Documents with the same title also get their
     folder.

@@ -129,8 +129,9 @@ def _terms(question: str, language: str) -> list[str]:
 
 
 def asks_again(question: str, language: str) -> bool:
-    """Whether a message only confirms or doubts the last reply ("Yes", "Are you sure?", "Where does it say so?"), and
-    therefore has the previous question's subject.
+    """Whether a message only confirms or doubts the last reply: "Yes", "Are you sure?", "Where does it say so?".
+
+    The subject is then the previous question's.
     """
     return is_yes(question) or _wordings(language).again.fullmatch(_bare(question)) is not None
 
@@ -234,7 +235,7 @@ def _unit(number: re.Match[str]) -> str:
 def _is_in_place_of(follow_up: str, phrase: str, wordings: _Wordings) -> bool:
     """Whether a phrase from a follow-up can replace a phrase from an earlier question.
 
-    True if both phrases have the same kind, or if a bare name meets a "for" phrase: "Leeds?" and "for Utrecht".
+    True if both phrases have the same type, or if a name alone meets a "for" phrase: "Leeds?" and "for Utrecht".
     """
     kinds = {_kind(follow_up, wordings), _kind(phrase, wordings)}
     return len(kinds) == 1 or kinds == {"", "for"}
@@ -264,7 +265,7 @@ def _has_pronoun(text: str, wordings: _Wordings) -> bool:
 
 
 def _is_about_a_place(text: str, wordings: _Wordings) -> bool:
-    """Whether a question refers back only to a place, with a word like "there"."""
+    """Whether a question refers back only to a location, with a word like "there"."""
     return wordings.there.search(_EXPLETIVE.sub(" ", text)) is not None and not _has_pronoun(text, wordings)
 
 

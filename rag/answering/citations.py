@@ -168,11 +168,11 @@ def claims(text: str) -> list[tuple[str, tuple[int, ...]]]:
 
 
 def quoted(text: str, citations: Sequence[Citation]) -> dict[int, tuple[Citation, ...]]:
-    """For each mention in the answer, return a citation copy with the words to mark there.
+    """For every `[n]` in the answer, return a copy of the citation with the words to highlight.
 
-    The marked words occur both in the passage and in the quotation (or citing sentence). If they share no word, for
-    example across languages, the words shared with the question and the whole answer stay marked. The result maps
-    citation numbers to copies in text order.
+    These words occur both in the passage and in the quotation (or citing sentence). If they share no word, for example
+    across languages, the words shared with the question and the whole answer stay highlighted. The result maps citation
+    numbers to copies in text order.
     """
     by_number = {citation.number: citation for citation in citations}
     copies: dict[int, list[Citation]] = {number: [] for number in by_number}
@@ -293,10 +293,10 @@ def telling_sentence(passage: str, terms: Sequence[str]) -> str:
 
 
 def telling_span(passage: str, terms: Sequence[str]) -> tuple[int, int] | None:
-    """Return start and end of `telling_sentence` in a passage, or `None` if no sentence has a marked word.
+    """Return start and end of `telling_sentence` in a passage, or `None` if no sentence has any of the `terms`.
 
-    For a sentence built from table cells and heads, the row's span is returned; for a sentence which does not occur
-    literally, the span of the line with the most marked words.
+    A sentence built from table cells and column headings gives the row's span; a sentence which does not occur
+    literally gives the line's span with the most terms.
     """
     sentence = telling_sentence(passage, terms)
     if not count_terms(terms, sentence):
@@ -317,7 +317,7 @@ def with_section(citation: Citation, place: PassagePlace, marked: Sequence[Citat
     """Set the citation's section to the heading above the cited sentences, and return the citation.
 
     For sentences below several headings, the section is the headings common to all, or the first heading if none is
-    common. `marked` holds a copy of the citation for each mention in the answer, from `quoted`. If no cited sentence is
+    common. `marked` holds a copy of the citation for each `[n]` in the answer, from `quoted`. If no cited sentence is
     found in the passage, the heading above the most marked words is taken; on a tie, the section is unchanged.
     """
     # A chunker may put a table header before the text; a shortened text has lost its end.
@@ -363,7 +363,7 @@ MOST_ROWS = 3
 def with_rows(citation: Citation, marked: Sequence[Citation], pages: Sequence[SheetPage]) -> Citation:
     """Return the citation with the cell ranges of the cited rows in the section: "Salaries › A17:F17".
 
-    `marked` holds a copy of the citation for each mention in the answer; each copy's marked words identify a row.
+    `marked` holds a copy of the citation for each `[n]` in the answer; each copy's marked words identify a row.
     """
     cell_ranges = dict.fromkeys(filter(None, (_cells_of(copy, pages) for copy in marked)))
     cells = ", ".join(list(cell_ranges)[:MOST_ROWS])

@@ -127,7 +127,7 @@ class CitedSource:
 
     @property
     def figures(self) -> frozenset[str]:
-        """Return the figures in the passage and its headings."""
+        """The numbers in the passage and its headings."""
         return figures(self.full_text, self.language)
 
     @cached_property
@@ -157,7 +157,7 @@ class QuestionContext:
 
     @property
     def figures(self) -> frozenset[str]:
-        """Return the figures in the question."""
+        """The numbers in the question."""
         return self._figures
 
 
@@ -168,7 +168,7 @@ def faults(
     *,
     more: Callable[[], Sequence[CitedSource]] = tuple,
 ) -> frozenset[Fault]:
-    """Return the kinds of facts in a sentence which its sources do not support; empty for a supported sentence.
+    """Return the types of facts in a sentence which its sources do not support; empty for a supported sentence.
 
     `more` returns the text of the sources' pages and is called only if the passages alone do not support the sentence.
     The pages can supply missing facts, but a negation which contradicts the passages stays a fault.
@@ -252,7 +252,7 @@ def _count_shared(claim_terms: frozenset[str], source_terms: frozenset[str], lan
 
 
 def supported_share(claim: str, source: CitedSource, language: str) -> float:
-    """Return the share, 0 … 1, of a sentence's words found in a passage in the same language, including synonyms.
+    """Return the fraction, 0 to 1, of a sentence's words found in a passage in the same language, including synonyms.
 
     A sentence without content words gives 1.
     """

@@ -46,7 +46,7 @@ _LONGEST_LINE = 400
 
 @dataclass(frozen=True)
 class CheckedClaim:
-    """A cited sentence, the cited numbers, and which kinds of facts the passages do not support."""
+    """A cited sentence, the cited numbers, and which types of facts the passages do not support."""
 
     claim: str
     numbers: tuple[int, ...]
@@ -113,7 +113,7 @@ class Repetition:
 
 
 class AnswerWatch:
-    """Checks an answer for trouble while it is written.
+    """Checks an answer for problems, like repetition, during writing.
 
     `text_numbers` maps context numbers to text numbers and grows while the answer is written. `language_of` detects the
     language from the start of the answer.
@@ -139,7 +139,7 @@ class AnswerWatch:
         self.checked: list[CheckedClaim] = []
 
     def feed(self, delta: str) -> Trouble | None:
-        """Add a piece of text; return a trouble serious enough to stop the answer, or `None`."""
+        """Add a piece of text; return a problem serious enough to stop the answer, or `None`."""
         if not delta:
             return None
         self._repetition.feed(delta)
@@ -155,10 +155,9 @@ class AnswerWatch:
         return self._trouble(LEAST_TO_STOP)
 
     def finish(self, *, supported: Sequence[str] = (), unsupported: Sequence[str] = ()) -> Trouble | None:
-        """Check the remaining text and return the trouble with the complete answer, or `None`.
+        """Check the remaining text and return the problem with the complete answer, or `None`.
 
         `supported` and `unsupported` are uncited sentences with and without a source; they count like cited sentences.
-        A trouble is, for example, repetition.
         """
         self._repetition.finish()
         self._check(self._pending)
@@ -251,10 +250,10 @@ class Statement:
 
 
 class SourceFinder:
-    """Finds sources for uncited sentences while an answer is written. Citations in the text are already renumbered.
+    """Finds sources for uncited sentences while an answer is written.
 
-    `text_numbers` maps context numbers to text numbers, and grows by the numbers added here. `language_of` detects the
-    language of a text.
+    Citations in the text are already renumbered. `text_numbers` maps context numbers to text numbers, and grows by the
+    numbers added here. `language_of` detects the language of a text.
     """
 
     def __init__(
@@ -374,12 +373,12 @@ def _words(sentence: str, language: str) -> frozenset[str]:
 
 
 def _meaningful_figures(text: str, language: str) -> frozenset[str]:
-    """Return the figures in a text except 1, which is rarely meant as a figure."""
+    """Return the numbers in a text except 1, which is rarely meant as a number."""
     return figures(text, language) - {"1"}
 
 
 def _support(sentence: str, source: CitedSource, question_context: QuestionContext) -> float:
-    """Return the share, 0 … 1, of a sentence's words which a passage contains; 0 without support."""
+    """Return the fraction, 0 to 1, of a sentence's words which a passage contains; 0 without support."""
     stated = _meaningful_figures(sentence, question_context.language)
     if stated - source.figures - question_context.figures:
         return 0.0

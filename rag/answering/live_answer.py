@@ -190,7 +190,6 @@ class LiveAnswer:
             self._listeners.remove(heard)
 
     def snapshot(self) -> Snapshot:
-        """Return the answer's current text, steps, citations and state."""
         self._look_up()
         with self._changed:
             return Snapshot(self.text, tuple(self.steps), self.citations, self.state)

@@ -266,8 +266,9 @@ def log_answer(state: AnswerState) -> None:
 
 
 def _prompt(state: AnswerState) -> Prompt | None:
-    """Return the messages sent to the model, and for each passage whether the answer cites the passage and the passage
-    supports the answer, for the log.
+    """Return the messages sent to the model, for the log.
+
+    Also tells, for each passage, whether the answer cites the passage and is supported.
     """
     passages = state.context.citations if state.context is not None else ()
     if not passages and not state.messages:

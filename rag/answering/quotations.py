@@ -93,7 +93,7 @@ class Quotes:
     def closest(self) -> Quotes:
         """The quotations from the first passage only, because further quotations are seldom right.
 
-        All quotations are kept if the question has several parts, documents disagree, the asker's country or site has a
+        All quotations are kept if the question has several parts, documents disagree, the user's country or site has a
         different rule, or the passage is in a different language.
         """
         keeps_all = self.has_parts or self.is_own_place or self.is_disagreed

@@ -60,10 +60,10 @@ from rag.types import Citation, ContextResponse, DocumentChunk, Evidence, Messag
 
 
 def evidence_of(quotes: Quotes, context: ContextResponse) -> Evidence:
-    """Return whether quotations answer the question: "answered", "perhaps" or "none".
+    """Tell whether quotations answer the question: "answered", "perhaps" or "none".
 
     The quotations' probability decides; if a reranker judged the passages, the search's verdict is used. Quotations
-    which lack the requested kind of fact, or the company or country in the question, give "perhaps"; so does a passage
+    which lack the requested type of fact, or the company or country in the question, give "perhaps"; so does a passage
     in the question's language without its subject.
     """
     signals = signals_of(quotes, context)
@@ -91,7 +91,7 @@ def is_unnamed(quotes: Quotes, context: ContextResponse) -> bool:
 
 
 def signals_of(quotes: Quotes, context: ContextResponse) -> ReplySignals | None:
-    """Return the first quotation's signals, completed from the search result; `None` if the search did not find the
+    """Measure how well the first quotation matches, with the search's scores; `None` if the search did not find the
     passage.
     """
     first = next(citation for citation in context.citations if citation.number == quotes.numbers[0])
@@ -112,7 +112,7 @@ def signals_of(quotes: Quotes, context: ContextResponse) -> ReplySignals | None:
 def _may_come_first(
     of_place: tuple[ContextResponse, Quotes | None], usual: tuple[ContextResponse, Quotes | None]
 ) -> bool:
-    """Whether `of_place`, quotations from the documents for the asker's country or site, replace `usual`, from all
+    """Whether `of_place`, quotations from the documents for the user's country or site, replace `usual`, from all
     documents.
 
     In the question's language, evidence "perhaps" is enough. In a different language, the evidence must be "answered"
@@ -209,9 +209,7 @@ def _opening(
 def _since(
     state: AnswerState, context: ContextResponse, quotes: Quotes, rule_question: str
 ) -> SinceReply | Literal["own words", "not said"]:
-    """Return a reply on the day since which the quoted rule holds, from the versions of its document; see
-    `since_reply`.
-    """
+    """Return a reply on when the quoted rule came into force, from the versions of its document; see `since_reply`."""
     database = state.parts.chat_logs.database
     return since_reply(
         database, state.question, context, quotes, rule_question=rule_question, language=state.answer_language
@@ -270,7 +268,7 @@ def _document_days(state: AnswerState, citations: Sequence[Citation]) -> dict[UU
 
 
 def _likeness(state: AnswerState) -> Similarities | None:
-    """Return a function which compares sentences by meaning, or `None` without the built-in model of meaning."""
+    """Return a function which compares sentences by meaning, or `None` without the built-in embedding model."""
     embedder = state.parts.providers.meaning_for(state.question.collection.embedding_model)
     return likeness_by(embedder) if embedder is not None else None
 
@@ -290,7 +288,7 @@ QUOTED = re.compile("“(.*?)”")
 
 
 class SinceReply(NamedTuple):
-    """The text of a reply about the day since which a rule holds, and the passages which the text cites by number."""
+    """The text of a reply on when a rule came into force, and the passages which the text cites by number."""
 
     text: str
     citations: tuple[Citation, ...]
@@ -327,7 +325,7 @@ def since_reply(
     rule_question: str,
     language: str,
 ) -> SinceReply | Literal["own words", "not said"]:
-    """Return a reply on the day since which the best quotation's rule holds.
+    """Return a reply on when the best quotation's rule came into force.
 
     Returns "own words" instead if the quotations name the day, and "not said" if no version has the rule.
     `rule_question` is the question without "since when", and `language` the reply's ISO 639-1 code.

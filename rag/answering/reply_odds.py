@@ -26,7 +26,7 @@ SUREST = 0.999
 
 @dataclass(frozen=True, kw_only=True)
 class ReplySignals:
-    """Signals about the first quotation in a reply."""
+    """Measurements for the first quotation in a reply, from which `probability` is computed."""
 
     #: The number of content words in the question.
     words: int
@@ -56,7 +56,7 @@ class ReplySignals:
 
 @dataclass(frozen=True, kw_only=True)
 class Coefficients:
-    """A logistic regression's coefficients for the signals, in log odds."""
+    """A logistic regression's coefficients for `ReplySignals`, in log odds."""
 
     base: float
     words: float
@@ -80,7 +80,7 @@ FITTED = Coefficients(
 
 @dataclass(frozen=True, kw_only=True)
 class CoefficientsByWords:
-    """A logistic regression's coefficients for signals without the model of meaning, in log odds."""
+    """Like `Coefficients`, for replies which were compared by words alone, without an embedding model."""
 
     base: float
     words: float
@@ -100,7 +100,7 @@ FITTED_BY_WORDS = CoefficientsByWords(
 
 
 def probability(signals: ReplySignals, fitted: Coefficients = FITTED) -> float | None:
-    """Return the probability, 0 … 1, that the reply answers; `None` without the model of meaning."""
+    """Return the probability, 0 to 1, that the reply answers; `None` if sentences were not compared by meaning."""
     if signals.meaning is None or signals.likeness is None:
         return None
     return _share(

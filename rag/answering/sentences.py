@@ -349,7 +349,8 @@ def _is_broken(line: str, following: str, unit: str, width: int, *, is_listed: b
 def _lost_table(lines: list[str]) -> list[Unit]:
     """Return a table's rows after the column separators were lost; [] if the lines are no table.
 
-    The first line must be the heads, every other line must have a figure, and no line may end like a sentence.
+    The first line must be the column headings, every other line must have a figure, and no line may end like a
+    sentence.
     """
     rows = lines[1:]
     if len(lines) < FEWEST_ROWS or any(map(str.isdigit, lines[0])) or len(lines[0].split()) < 2:

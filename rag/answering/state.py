@@ -108,7 +108,6 @@ class AnswerState:
 
     @property
     def tenant_id(self) -> str:
-        """The asker's tenant."""
         return self.question.identity.tenant_id
 
     def for_question(self, text: str, before: Sequence[str]) -> AnswerState:
@@ -140,7 +139,7 @@ class AnswerState:
     # Money
 
     def hold_to_budget(self) -> None:
-        """If the asker's budget is spent, use no paid models from now on, and add a notice."""
+        """If the user's budget is spent, use no paid models from now on, and add a notice."""
         if not self.profile.spends:
             return
         if self.parts.has_budget(self.question.identity):

@@ -89,7 +89,7 @@ _UNIT_OF_COMPOUND = {
 
 
 class Limit(NamedTuple):
-    """The limit of a rule: "year" and the numbers of years for which the rule holds."""
+    """A rule's limit: "year", and the numbers of years for which the rule holds."""
 
     unit: str
     numbers: Range

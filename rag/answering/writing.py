@@ -201,20 +201,18 @@ def stream(
 
 
 def _watch(state: AnswerState, context: ContextResponse, filtered: CitationFilter) -> AnswerWatch:
-    """Return the check to which the text is passed while it is written."""
     likely = (state.question.collection.language,)
     sources = sources_of(context.citations, context.context_text, likely)
     return AnswerWatch(sources, filtered.text_numbers, state.question.text, partial(_written_language, state))
 
 
 def _finder(state: AnswerState, context: ContextResponse, filtered: CitationFilter) -> SourceFinder:
-    """Return the object which finds sources for uncited sentences while the text is written."""
     sources = sources_of(context.citations, context.context_text, (state.question.collection.language,))
     return SourceFinder(sources, filtered.text_numbers, state.question.text, partial(_written_language, state))
 
 
 def _grave(state: AnswerState, trouble: Trouble | None) -> Trouble | None:
-    """Return `trouble` if this trouble requires withdrawing the text, else `None`.
+    """Return the problem if this requires withdrawing the text, else `None`.
 
     Repetition always does; unsupported claims only if the profile's `withdraw_unsupported` is set.
     """

@@ -328,7 +328,7 @@ def find_corrections(
 
 
 def usable(text: str) -> str:
-    """Return a typed text, normalised for storage. Raises `InvalidInput` if the text is empty or too long."""
+    """Normalise a text typed by a person, for storage. Raises `InvalidInput` if the text is empty or too long."""
     text = storable(text.replace("\r\n", "\n").replace("\r", "\n"))
     if not text.strip():
         raise InvalidInput("Type the text of the page: a page without text cannot be found.")

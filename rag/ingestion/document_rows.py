@@ -43,7 +43,6 @@ ROWS_PER_STATEMENT = 500
 
 
 def find_document(database: Database, who: Who, document_id: UUID) -> Document | None:
-    """Return a document by id, or `None`."""
     documents = _find(database, who, {"document_id": document_id})
     return documents[0] if documents else None
 

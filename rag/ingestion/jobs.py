@@ -16,10 +16,10 @@ from rag.storage.sql import queries
 
 
 class KnownJobs(JobManager):
-    """Fetch jobs for a worker, and remember the job ids until the results are stored.
+    """Fetch jobs for a worker, and remember their ids until the results are stored.
 
-    A finished job releases the document before the result is stored. Until then, an unremembered job would look like a
-    dead process's job: it would be queued again, and the worker could not store the result.
+    A finished job releases the document before the result is stored. In between, without the remembered id, the job
+    would look like a dead process's job and be queued again.
     """
 
     def __init__(self, connector: BaseConnector, job_ids: set[int]) -> None:

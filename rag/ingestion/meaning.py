@@ -53,7 +53,7 @@ IDLE_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class UnreadPassage:
-    """A chunk which has no vector from the meaning model yet."""
+    """A chunk which has no vector from the built-in embedding model yet."""
 
     id: UUID
     document_id: UUID
@@ -70,7 +70,8 @@ class UnreadPassage:
 
 @dataclass(frozen=True)
 class MeaningProgress:
-    """How many chunks have a vector from the meaning model (`done`), and how many chunks there are (`passages`).
+    """How many chunks have a vector from the built-in embedding model (`done`), and how many chunks there are
+    (`passages`).
 
     `unreadable` chunks never get a vector.
     """
@@ -87,7 +88,7 @@ class MeaningProgress:
 
 
 class MeaningJob:
-    """Make vectors for chunks in collections with the built-in embedder."""
+    """Embed chunks with the built-in model, in collections which use this model."""
 
     def __init__(self, control: JobControl, embedder: MeaningEmbedder, data_dir: Path) -> None:
         self._control = control
@@ -95,7 +96,7 @@ class MeaningJob:
         self._lock_file = data_dir / "meaning.lock"
 
     def run(self, tenant_id: str, collection_id: UUID, *, slice_seconds: float = SLICE_SECONDS) -> bool:
-        """Make vectors for a collection's chunks, for `slice_seconds`. Return whether all chunks have vectors.
+        """Embed a collection's chunks for `slice_seconds`. Return whether all chunks have vectors.
 
         Raises `JobTaken`, `JobInterrupted`, `TenantSuspended`, and `ProviderUnavailable` if the model's process fails.
         """

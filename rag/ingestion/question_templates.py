@@ -33,7 +33,7 @@ NEEDS: dict[Need, re.Pattern[str]] = {
 
 
 class Template(NamedTuple):
-    """A rule: a pattern for headings, the question, and what the section has to contain."""
+    """A rule: a pattern for headings, the suggested question, and what the section has to contain."""
 
     heading: re.Pattern[str]
     question: str

@@ -199,7 +199,7 @@ class ReadStep:
 
 
 def may_be_pictures(document: Document) -> bool:
-    """Whether a document's pages can be drawn to pictures, and may therefore be scans."""
+    """Whether a document's pages can be rendered to images, and may therefore be scans."""
     return document.mime_type in TYPES_WITH_PAGES
 
 
@@ -210,7 +210,7 @@ def unready_message(document: Document, pages: Sequence[Page]) -> str:
 
 
 def pages_as_expected(pages: Sequence[Page], awaiting: Sequence[int]) -> tuple[Page, ...]:
-    """Return the pages, with text of the expected length on pages awaiting recognition. Used for estimates."""
+    """Give pages awaiting recognition text with the expected length, to estimate costs."""
     if not awaiting:
         return tuple(pages)
     length = expected_characters(pages, awaiting)

@@ -36,7 +36,7 @@ from rag.types import Identity, Usage, Who
 
 @dataclass(frozen=True, kw_only=True)
 class Reembedding:
-    """A collection's move to a different embedding model, a row in `reembeddings`.
+    """A collection's move to a different embedding model; a row in `reembeddings`.
 
     `estimated_cost` is in US dollars, `None` if no price is known.
     """
@@ -102,7 +102,10 @@ class MissingVector(NamedTuple):
 
 
 class Reembeddings:
-    """Estimate, confirm, cancel and undo moves to another embedding model. Changes need an administrator."""
+    """Estimate, confirm, cancel and undo a collection's moves to a different embedding model.
+
+    Changes need an administrator.
+    """
 
     def __init__(self, database: Database, providers: Providers) -> None:
         self._database = database
@@ -238,7 +241,10 @@ def _remove_vectors(connection: Connection, collection_id: UUID, model: str) -> 
 
 
 class ReembeddingJob:
-    """Make a move's missing vectors, then swap. A single worker at a time works on a move."""
+    """Embed a collection's chunks with a new model, then switch to the new vectors.
+
+    A single worker at a time works on a move.
+    """
 
     def __init__(
         self, control: JobControl, providers: Providers, ledger: Ledger, batch_embedder: BatchEmbedder

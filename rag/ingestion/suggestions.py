@@ -88,7 +88,7 @@ class CandidateQuestion:
 
 
 class SuggestStep:
-    """Choose suggested questions for published documents."""
+    """The ingestion step which chooses suggested questions for published documents."""
 
     def __init__(self, database: Database, settings: Settings) -> None:
         # Without keys: the check must be free and must not depend on today's configuration.
@@ -131,9 +131,9 @@ class SuggestStep:
     def elsewhere(self, tenant_id: str, document_id: UUID, language: str) -> list[str]:
         """Choose questions in a language other than the document's, and store them for later readers.
 
-        Only headings with a known subject, like "Annual leave", are used: each subject is known in every language, and
-        a search for it finds the chunk. Questions are made when a language is first needed, because making them in
-        advance would mean a dozen languages for each document.
+        Only headings with a known subject, like "Annual leave", are used: each subject is known in every language.
+        Questions are made when a language is first needed, because making them in advance would mean a dozen languages
+        for each document.
         """
         job = JobControl(self._database).job(tenant_id, document_id)
         pages, sections = find_text(self._database, tenant_id, document_id)
@@ -292,7 +292,7 @@ def _is_subject(heading: str, *, is_dense: bool) -> bool:
 
 
 def _fill_question(question: str, heading: str, match: re.Match[str], language: str) -> str | None:
-    """Return a question with a heading inserted, with the right grammatical article or ending; `None` if unknown."""
+    """Insert a heading into a question, with the right grammatical article or ending; `None` if unknown."""
     parts = match.groupdict(default="")
     rest = parts.get("rest", "").strip()
     if language == "en":
@@ -321,7 +321,9 @@ def _fold_passage(section: str, content: str) -> str:
 
 
 def _evenly(candidates: Sequence[CandidateQuestion], limit: int) -> list[CandidateQuestion]:
-    """Choose up to `limit` candidates by rank. If a rank does not fit whole, choose evenly spread candidates."""
+    """Choose up to `limit` candidates by rank. From a rank which does not fit whole, choose evenly spread
+    candidates.
+    """
     chosen: list[CandidateQuestion] = []
     for rank in sorted({candidate.rank for candidate in candidates}):
         alike = [candidate for candidate in candidates if candidate.rank == rank]
@@ -354,7 +356,7 @@ def _is_name(heading: str, names: frozenset[str]) -> bool:
 
 
 def _lower_heading(heading: str, names: frozenset[str], language: str) -> str:
-    """Write a heading like inside a sentence: in lower case, except names and abbreviations.
+    """Convert a heading to the form used inside a sentence: in lower case, except names and abbreviations.
 
     In a heading in title case, every word is capitalised: then only the first word decides.
     """
@@ -382,7 +384,10 @@ def capitalised(text: str, language: str) -> str:
 
 
 def varied(items: Iterable[Item], form: Callable[[Item], str], limit: int) -> list[Item]:
-    """Choose up to `limit` items in order, preferring question forms chosen least until now."""
+    """Choose up to `limit` items in order, preferring question forms chosen least until now.
+
+    `form` returns an item's form, for example the first words.
+    """
     rest = list(dict.fromkeys(items))
     chosen: list[Item] = []
     counts: Counter[str] = Counter()

@@ -269,8 +269,7 @@ class TagStep:
 
 
 def _attempt(model: ChatModel, receipt: Receipt, tag: Callable[[CompletionModel], Mapping[str, Any]]) -> Tagged:
-    """Return the result of `tag`, called with the model. An error becomes a sentence, because missing tags do not fail
-    a document.
+    """Call `tag` with the model. An error becomes a sentence, because missing tags do not fail a document.
 
     Raises the errors in `WAITED_FOR` (refused key, spent credit), because the job waits until they are solved.
     """

@@ -152,7 +152,7 @@ def names_a_day(text: str, language: str) -> bool:
 
 
 def _begins_after(last_day: date, match: re.Match[str], today: date) -> bool:
-    """Whether the day, month or year in the match, which ends on `last_day`, begins after today."""
+    """Whether the day, month or year in the match begins after today. The match ends on `last_day`."""
     parts = match.groupdict()
     if parts.get("d") or parts.get("d2"):
         return last_day > today
@@ -161,9 +161,9 @@ def _begins_after(last_day: date, match: re.Match[str], today: date) -> bool:
 
 
 def _next_of_its_name(parts: Mapping[str, str | None], language: str, today: date) -> date | None:
-    """Return the last day of the next month or date with this name, given without a year.
+    """Return the last day in the next "May" or "3 May", given without a year.
 
-    Returns `None` if the month or date is now.
+    Returns `None` for the present month or day.
     """
     for year in (today.year, today.year + 1):
         day = _last_day({**parts, "y": str(year)}, language)
@@ -272,7 +272,7 @@ def versions_on(database: Database, who: Who, hits: SearchHits, day: date) -> li
 def in_their_versions(
     database: Database, who: Who, hits: SearchHits, versions: Sequence[VersionOnDay], text: str, language: str
 ) -> SearchHits:
-    """Return the hits, each replaced by the matching chunk in the document's version valid on the day.
+    """Replace each hit by the matching chunk in the document's version valid on the day.
 
     A hit without a matching chunk was not valid on the day, and is dropped.
     """

@@ -161,7 +161,9 @@ def of_post(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def shown_score(item: ScoredHit) -> float:
-    """Return the score to show, from 0 to 1: the reranker's score, else the higher of cosine and word share."""
+    """Return the score to show, from 0 to 1: the reranker's score, else the larger value: cosine, or fraction of words
+    found.
+    """
     result = item.result
     if result.rerank_score is not None:
         return round(result.rerank_score, 4)
@@ -230,7 +232,7 @@ def fill_template(template: str, passage: ContextPassage) -> str:
 
 
 def place(result: SearchResult, label: str = "") -> str:
-    """Describe a chunk's origin: the document's title and label, the pages, and the section."""
+    """Describe a chunk's location: the document's title and label, the pages, and the section."""
     title = f"{result.title} ({label})" if label else result.title
     return ", ".join(part for part in (title, pages_of(result), result.section) if part)
 

@@ -128,7 +128,7 @@ Idf = Callable[[str], float]
 
 @dataclass(frozen=True, kw_only=True)
 class Coverage:
-    """A question's coverage by a chunk: `share`, weighted by idf, 0 to 1, and the words found."""
+    """How much a chunk covers a question: `share`, weighted by idf, 0 to 1, and the words found."""
 
     share: float
     matched: tuple[str, ...]
@@ -161,7 +161,7 @@ def is_sentence(text: str, language: str) -> bool:
 
 
 def coverage(words: Sequence[QuestionWord], passage_terms: Iterable[str], idf: Idf) -> Coverage:
-    """Return the share of the question's words which a chunk contains, weighted by idf, and the words found."""
+    """Return the fraction of the question's words which a chunk contains, weighted by idf, and the words found."""
     present = frozenset(passage_terms)
     highest = idf("")  # of a term found nowhere
     total = reached = 0.0
@@ -188,7 +188,7 @@ def coverage(words: Sequence[QuestionWord], passage_terms: Iterable[str], idf: I
 
 
 def compound_share(word: str, present: Collection[str]) -> float:
-    """Return which share of a compound a chunk has in separate words, 0 to 1: the beginning and the end.
+    """Return the fraction of a compound, 0 to 1, which a chunk has in separate words: the beginning and the end.
 
     "zwangerschapsverlof" matches a passage on "Zwangerschaps- en bevallingsverlof".
     """
@@ -227,7 +227,7 @@ def _words_of_passage(text: str, language: str) -> tuple[tuple[str, tuple[str, .
 
 @dataclass(frozen=True, kw_only=True)
 class PassageSignals:
-    """Signals for a chunk answering the question; `None` for a missing signal."""
+    """Measurements for a chunk, from which `probability` is computed; `None` if missing."""
 
     #: Share of the question's words by rarity; and the similarity above the candidates' usual similarity.
     share: float
@@ -254,7 +254,7 @@ class PassageSignals:
 
 
 def probability(signals: PassageSignals) -> float:
-    """Return the probability, 0 … 1, that a passage with these signals answers the question.
+    """Return the probability, 0 to 1, that a passage with these measurements answers the question.
 
     Words and meaning are weighed together. A similarity above the threshold, or a reranker's relevance, can be enough
     alone. A passage which the reranker calls unrelated is no evidence.
@@ -303,7 +303,7 @@ def outcome_of(best: float) -> Evidence:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredHit:
-    """A hit, and the signals which tell whether it answers the question."""
+    """A hit, with the measurements which tell whether the hit answers."""
 
     result: SearchResult
     coverage: Coverage
@@ -341,10 +341,9 @@ def score_hits(
     own_language: str = "",
     thresholds: Sequence[float] = (),
 ) -> list[ScoredHit]:
-    """Score each hit against the question's wordings (text, language), and return the hits with the best score for
-    each.
+    """Score each hit against the question's wordings (text, language), and keep the best score.
 
-    `own_language` is the asker's language if the question was translated: hits in this language are compared only with
+    `own_language` is the user's language if the question was translated: hits in this language are compared only with
     the original. `thresholds` are cosines above which a hit is evidence, and the first which any hit reaches is used;
     empty if the embedder compares words only.
     """
@@ -428,26 +427,26 @@ def _with_cosine_up_to(most: float, item: ScoredHit) -> ScoredHit:
 
 
 def _meaning(result: SearchResult, language: str, question_language: str, across: float) -> float | None:
-    """Return a hit's cosine in the meaning model; raised by `across` if the hit and the question have different
-    languages.
+    """Return a hit's cosine from the built-in embedding model.
+
+    The cosine is raised by `across` if the hit and the question have different languages.
     """
     is_other = question_language and question_language != language.partition("+")[0]
     return result.meaning + across if result.meaning is not None and is_other else result.meaning
 
 
 def without_name(item: ScoredHit) -> ScoredHit:
-    """Return the hit with the flag for hits from a document which does not name the company in the question."""
+    """Flag a hit from a document which does not name the company in the question."""
     return replace(item, signals=replace(item.signals, lacks_name=True))
 
 
 def of_elsewhere(item: ScoredHit) -> ScoredHit:
-    """Return the hit with the flag for hits from a country's folder, if the question does not name this country."""
+    """Flag a hit from a country's folder if the question does not name this country."""
     return replace(item, signals=replace(item.signals, is_elsewhere=True))
 
 
 def of_no_country(item: ScoredHit) -> ScoredHit:
-    """Return the hit with the flag for hits from no country's folder: the rules may not apply in the question's
-    country.
+    """Flag a hit from no country's folder: the rules may not apply in the question's country.
 
     Only used if other hits are from the question's country.
     """
@@ -455,9 +454,9 @@ def of_no_country(item: ScoredHit) -> ScoredHit:
 
 
 def named_first(scored: Sequence[ScoredHit]) -> list[ScoredHit]:
-    """Sort the hits: first for the named company or country, last for other countries. Return the sorted hits.
+    """Sort the hits: first for the company or country named in the question, last for other countries.
 
-    Hits move to the front only if at least one hit there may answer.
+    Hits move to the front only if at least one may answer.
     """
     if any(outcome_of(item.probability) != "none" for item in scored if not item.signals.is_unnamed):
         return sorted(scored, key=lambda item: (item.signals.is_elsewhere, item.signals.is_unnamed))
@@ -465,7 +464,7 @@ def named_first(scored: Sequence[ScoredHit]) -> list[ScoredHit]:
 
 
 def reranked(item: ScoredHit, result: SearchResult) -> ScoredHit:
-    """Return the hit with the reranker's score, which is also the relevance for judging the evidence."""
+    """Set the reranker's score, which then also replaces the relevance for judging the evidence."""
     return replace(item, result=result, signals=replace(item.signals, relevance=result.rerank_score))
 
 
@@ -485,14 +484,13 @@ def _margin(result: SearchResult, passage_coverage: Coverage, usual: float | Non
 def in_order(
     scored: Sequence[ScoredHit], hits: SearchHits, *, places: int, language: str, named: Collection[str] = ()
 ) -> list[ScoredHit]:
-    """Return the hits ordered by search rank and probability; unchanged if meaning was not compared, or after a
-    reranker.
+    """Order the hits by search rank and probability; unchanged if meaning was not compared, or after a reranker.
 
-    Cosines across languages are lower. Therefore some of the first `places` are reserved for hits in other languages,
-    if no hit in the question's language is sure, or if the question names a country. The reserved places are the last;
-    they come first if the question names a country, or if no hit is in the question's language. `language` is the
-    question's, `named` has the languages of the countries named. If the question names a document, hits from documents
-    with a very similar title come last by probability.
+    Cosines across languages are lower. Therefore some of the first `places` ranks are reserved for hits in other
+    languages, if no hit in the question's language is sure, or if the question names a country. The reserved ranks are
+    the last; they come first if the question names a country, or if no hit is in the question's language. `language` is
+    the question's, `named` has the languages of the countries named. If the question names a document, hits from
+    documents with a very similar title come last by probability.
     """
     if not any(item.result.meaning is not None for item in scored) or any(
         item.result.rerank_score is not None for item in scored
@@ -533,9 +531,7 @@ def in_order(
 
 
 def with_order_scores(ordered: Sequence[ScoredHit]) -> list[ScoredHit]:
-    """Return the hits with scores which fit the order: a hit which a rule moved up gets at least the next hit's
-    score.
-    """
+    """Adjust the hits' scores to their order: a hit which a rule moved up gets at least the next hit's score."""
     least, rescored = 0.0, list[ScoredHit]()
     for item in reversed(ordered):
         least = max(least, item.result.score if item.order is None else item.order)
@@ -600,7 +596,7 @@ def _accompanies(item: ScoredHit, best: float, needed: float) -> bool:
 def usual_meanings(scored: Sequence[ScoredHit], cited: Sequence[ScoredHit]) -> dict[UUID, float]:
     """Return the usual cosine for each cited hit: the median in its language, or in all languages if hits are few.
 
-    Cosines across languages are lower, so a common median would make every hit in a different language look far.
+    Cosines across languages are lower, so a common median would make every hit in a different language look irrelevant.
     """
     meanings = [(item.language, item.result.meaning) for item in scored if item.result.meaning is not None]
     if not meanings:

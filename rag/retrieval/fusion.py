@@ -31,7 +31,7 @@ RULE = FusionRule()
 
 @dataclass(frozen=True, kw_only=True)
 class FusionWeights:
-    """The weights for vector and keyword search, by score and by rank (source 003 in docs/sources.md)."""
+    """The weights for vector and keyword search, for scores and for ranks (source 003 in docs/sources.md)."""
 
     vector: float = 0.6
     keyword: float = 0.4
@@ -64,7 +64,7 @@ def weighted_fusion(
 
     This formula is from source 003 in docs/sources.md. BM25 is divided by the question's highest BM25, because raw BM25
     (10 to 30) would outweigh the similarity; `is_raw` uses raw BM25 like the source. A hit found by keyword alone also
-    gets its similarity's share.
+    gets the similarity's part of the score.
     """
     highest = 1.0 if is_raw else max(keyword_scores, default=0.0) or 1.0
     return FusionScores(
@@ -97,7 +97,7 @@ def fused_scores(
     *,
     words_weight: float = 1.0,
 ) -> list[float]:
-    """Return scores from a chunk's ranks in three orders: by words, by meaning, and by distance from the language's
+    """Fuse a chunk's ranks in three orders into a score: by words, by meaning, and by distance from the language's
     usual cosine.
 
     Scores go up to 1, for first place in all three. A rank is `None` if the chunk is not in this order.

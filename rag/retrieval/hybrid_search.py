@@ -114,7 +114,10 @@ class SearchHits:
 def vector_search(
     database: Database, query: SearchQuery, *, scope: Scope, filters: SearchFilters | None = None, limit: int
 ) -> list[SearchResult]:
-    """Return the chunks nearest to the question's vector, best first; all have at least the threshold's similarity."""
+    """Return the chunks nearest to the question's vector, best first.
+
+    Each similarity is at least the query's threshold.
+    """
 
     def run(pipeline: Pipeline) -> list[SearchResult]:
         hits = find_hits(pipeline, query, read_scope(pipeline, scope, filters), limit=limit, by_keyword=False)
@@ -277,7 +280,9 @@ def _ask_for_vectors(
 def nearest_statement(
     values: dict[str, Any], *, is_large: bool, breadth: int = 0, neighbours: int = 0
 ) -> tuple[str, dict[str, Any]]:
-    """Return the statement for the nearest passages: by the collection's index, by bits first, or by a full scan."""
+    """Return the SQL statement for the nearest passages: by the collection's index, by sign bits first, or by a full
+    scan.
+    """
     if breadth:
         return queries["search_by_index"], {**values, "breadth": breadth, "neighbours": neighbours}
     if is_large:
@@ -327,7 +332,7 @@ def _ask_for_terms(
 
 
 def _rank_by_parts(meaning_hits: Sequence[MeaningHit], rows: Sequence[_Row], language: str) -> list[MeaningHit]:
-    """Return the hits ordered again by meaning: a chunk's cosine becomes the nearest part's cosine."""
+    """Order the hits again by meaning: a chunk's cosine becomes the nearest part's cosine."""
     nearest = {row.chunk_id: row.meaning for row in rows if row.meaning is not None}
     compared = [hit._replace(cosine=nearest[hit.chunk_id]) for hit in meaning_hits if hit.chunk_id in nearest]
     return meanings.in_order(compared, language)
@@ -336,11 +341,10 @@ def _rank_by_parts(meaning_hits: Sequence[MeaningHit], rows: Sequence[_Row], lan
 def _add_meaning(
     scored: list[tuple[_Row, float]], hits: Hits, query: SearchQuery, twins: Collection[UUID]
 ) -> list[tuple[_Row, float]]:
-    """Return the rows with new scores, from three orders: by shared words, by cosine of meaning, and by distance from
-    the usual cosine.
+    """Score the rows by three orders: shared words, cosine of meaning, and distance from the usual cosine.
 
     Chunks from `twins`, documents with titles similar to the named one's, come last by meaning. A chunk without a
-    meaning vector keeps its rank by words in all three orders, so having a vector is no advantage.
+    vector for meaning keeps its rank by words in all three orders, so having a vector is no advantage.
     """
     rows = [row for row, _ in scored]
     sharing = [row.chunk_id for row in rows if row.keyword_rank or (row.similarity or 0) >= fusion.RULE.least_words]
@@ -360,7 +364,7 @@ def _add_meaning(
 
 
 def _meeting(pipeline: Pipeline, scope: Scope, filters: SearchFilters | None, hits: Hits) -> Hits:
-    """Return the hits whose chunk or document has the metadata required by the filters."""
+    """Keep the hits whose chunk or document has the metadata required by the filters."""
     if filters is None or not filters.metadata or not (hits.near or hits.matching or hits.meaning_hits):
         return hits
     values = {

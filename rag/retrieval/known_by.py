@@ -61,7 +61,7 @@ def known_by(title: str, folder: str, question: str = "", languages: frozenset[s
 
 
 def folder_shown(title: str, folder: str) -> str:
-    """Return the folder to show beside a title; "" if the folder adds no words to the title."""
+    """Return the folder to show next to a title; "" if the folder adds no words to the title."""
     return folder if known_by(title, folder) != title else ""
 
 

@@ -155,8 +155,8 @@ def usual_by_language(hits: Sequence[MeaningHit]) -> dict[str, Usual]:
 def standings(hits: Sequence[MeaningHit]) -> list[float]:
     """Return each hit's distance from the mean cosine in its language, in standard deviations.
 
-    For a language with few chunks, mean and deviation are moved towards the overall values: the best of three chunks
-    should not count like the best of a thousand.
+    For a language with few chunks, mean and deviation are moved towards the overall values: otherwise the best of three
+    chunks would count like the best of a thousand.
     """
     smoothed = _smooth(usual_by_language(hits))
     return [
@@ -179,7 +179,7 @@ def in_order(hits: Sequence[MeaningHit], language: str) -> list[MeaningHit]:
 
 
 def by_standing(hits: Sequence[MeaningHit]) -> list[MeaningHit]:
-    """Return the hits sorted by their distance from the mean cosine in their language, best first."""
+    """Sort hits by their distance from the mean cosine in their language, best first."""
     ordered = sorted(
         zip(hits, standings(hits), strict=True), key=lambda pair: (-pair[1], -pair[0].cosine, pair[0].chunk_id.int)
     )
@@ -187,8 +187,9 @@ def by_standing(hits: Sequence[MeaningHit]) -> list[MeaningHit]:
 
 
 def named_languages(question: str) -> frozenset[str]:
-    """Return the languages spoken in the countries which a question names: the question may be about documents in
-    them.
+    """Return the languages spoken in the countries which a question names.
+
+    The question may be about documents in these languages.
     """
     text = unicodedata.normalize("NFC", question).casefold()
     words = text.split()

@@ -42,15 +42,16 @@ NO_EMBEDDING = N_("The embedding model did not answer, so only keywords were sea
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddedWordings:
-    """The vectors for a question's wordings, a row for each; `None` without a working model."""
+    """The vectors for a question's wordings, a row each; `None` without a working model."""
 
     vectors: FloatMatrix | None
     meanings: FloatMatrix | None
 
 
 def embed_wordings(trace: RetrievalTrace, parsed: ParsedQuestion) -> EmbeddedWordings:
-    """Return the vectors of the question's wordings in the collection's model and, if the collection has meaning
-    vectors, in the meaning model.
+    """Embed the question's wordings with the collection's model.
+
+    If the collection has vectors from the built-in model too, the wordings are also embedded with that model.
     """
     language = _language(trace, parsed)
     wordings = [(text, language) for text in (parsed.translation.query, *parsed.other_wordings)]
@@ -188,8 +189,9 @@ def _embed_once(trace: RetrievalTrace, texts: Sequence[str]) -> FloatMatrix | No
 
 
 def _embed_meaning(trace: RetrievalTrace, wordings: Sequence[tuple[str, str]]) -> FloatMatrix | None:
-    """Return the question's meaning vectors; `None` if no model is available or the model fails: then only words are
-    compared.
+    """Embed the question with the built-in model.
+
+    Returns `None` if the model is missing or fails: then only words are compared.
     """
     embedder = trace.models.meaning_for(trace.question.collection.embedding_model)
     if embedder is None or not any(is_worded(text) for text, _ in wordings):
@@ -209,7 +211,7 @@ def _embed_meaning(trace: RetrievalTrace, wordings: Sequence[tuple[str, str]]) -
 def meaning_in_words_of(
     trace: RetrievalTrace, parsed: ParsedQuestion, languages: Collection[str]
 ) -> dict[str, NDArray[np.float32]]:
-    """Return the question's meaning vector for each language, with its subjects translated into the language.
+    """Embed the question for each language, with its subjects translated into the language.
 
     The model favours chunks in the question's language. Translated subjects help to tell other chunks apart.
     """
@@ -226,7 +228,7 @@ def meaning_in_words_of(
 
 
 def _meaning_of(texts: list[str], trace: RetrievalTrace, embedder: Embedder, words: str = "") -> FloatMatrix | None:
-    """Return texts' vectors in the meaning model, embedded once per question; `None` if the model fails.
+    """Embed texts with the built-in model, each only once per question; `None` if the model fails.
 
     `words` is added to the step's description.
     """
@@ -251,7 +253,9 @@ def _split_translation(text: str, parsed: ParsedQuestion) -> tuple[str, str]:
 
 
 def _least_similarity(trace: RetrievalTrace) -> float:
-    """Return the lowest similarity for vector search: the profile's absolute threshold if usable here, else -1."""
+    """Return the lowest similarity for vector search: the profile's absolute threshold if usable with the model, else
+    -1.
+    """
     profile = trace.profile
     if profile.search.threshold_mode != "absolute" or profile.search.similarity_threshold is None:
         return -1.0

@@ -95,10 +95,9 @@ def without(question: str, names: Iterable[str], language: str) -> str:
 def of_owners(
     trace: RetrievalTrace, parsed: ParsedQuestion, hits: SearchHits
 ) -> tuple[ParsedQuestion, SearchHits, Names]:
-    """If the question asks for a company's rules, search again without the company's name, and also in the company's
-    documents.
+    """If the question asks for a company's rules, search again without the company's name.
 
-    Returns the question, the hits and the names.
+    The company's documents are searched too. Returns the question, the hits and the names.
     """
     names = _find_names(trace, hits)
     if names.text == trace.text or parsed.translation.translated_from:

@@ -144,7 +144,7 @@ def documents_of(names: Sequence[str], facts: Iterable[PlaceFacts], answering: C
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceDocuments:
-    """The names for the asker's city or country, the documents for this place with their found texts, and all other
+    """The names for the user's city or country, these documents with their texts found by the search, and all other
     documents.
     """
 
@@ -155,7 +155,7 @@ class PlaceDocuments:
 
 
 def names_a_place(question: str, language: str, place: PlaceDocuments, *, groups: Sequence[str]) -> bool:
-    """Whether a question names a city or country: the asker's, or any which the asker's documents do not mention.
+    """Whether a question names a city or country: the user's, or any which the user's documents do not mention.
 
     `groups` are all group names in the tenant.
     """
@@ -185,9 +185,10 @@ def names_a_place(question: str, language: str, place: PlaceDocuments, *, groups
 def put_place_first(
     cited: Sequence[ScoredHit], speaking: Sequence[ScoredHit], document_ids: Collection[UUID], places: int
 ) -> list[ScoredHit]:
-    """Move hits for the asker's city or country (`document_ids`) to the front if they may answer, and return all hits.
+    """Move hits for the user's city or country (`document_ids`) to the front if they may answer, and return all hits.
 
-    If they fill less than half the `places`, further hits from `speaking` are added, and the last hits are dropped.
+    If they fill less than half the `places` ranks, further hits from `speaking` are added, and the last hits are
+    dropped.
     """
     best = best_of(speaking)
     first = [item for item in cited if _may_come_first(item, document_ids, best)]
@@ -204,7 +205,7 @@ def _may_come_first(item: ScoredHit, document_ids: Collection[UUID], best: float
 
 
 def _distinguishing_words(documents: Sequence[PlaceFacts], other_documents: Sequence[PlaceFacts]) -> set[str]:
-    """Return the words in which similar titles differ: "leeds" in "Leave in Leeds" beside "Leave in York"."""
+    """Return the words in which similar titles differ: "leeds" in "Leave in Leeds" next to "Leave in York"."""
     titles = [set(plain(item.title).split()) for item in documents]
     words = set[str]()
     for other in (set(plain(item.title).split()) for item in other_documents):
@@ -236,7 +237,7 @@ def _is_foreign(name: str, text: str) -> bool:
 
 
 def _names_a_country(question: str, language: str) -> bool:
-    """Whether a question names a country, in the question's language or in English."""
+    """Whether a question names any country, in the question's language or in English."""
     text = f" {plain(question)} "
     return any(
         is_name_in(name, text)
@@ -260,7 +261,7 @@ def search_countries(
 
 
 def search_own_place(trace: RetrievalTrace, parsed: ParsedQuestion, hits: SearchHits) -> SearchHits | None:
-    """Search also in the documents for the asker's city or country, and return all hits.
+    """Search also in the documents for the user's city or country, and return all hits.
 
     Returns `None` if some hits are from these documents already, or if there are no such documents.
     """
@@ -277,7 +278,7 @@ def search_own_place(trace: RetrievalTrace, parsed: ParsedQuestion, hits: Search
 
 
 def documents_of_own_place(trace: RetrievalTrace, scored: Sequence[ScoredHit]) -> frozenset[UUID]:
-    """Return the ids for found documents about the asker's city or country.
+    """Return the found documents' ids about the user's city or country.
 
     Empty if no document among these may answer, or if the question names a city or country.
     """

@@ -24,7 +24,7 @@ from rag.types import SearchResult
 
 @dataclass(frozen=True, kw_only=True)
 class ProximityRule:
-    """The numbers for two boosts: for words close together, and for named documents and sections."""
+    """The factors for two boosts: for words close together, and for documents and sections named in the question."""
 
     #: Window width, in terms, in which the question's words should be: about two sentences.
     window_terms: int = 60
@@ -56,8 +56,9 @@ Item = TypeVar("Item", bound=ScoredPassage)
 
 
 def refined(query: SearchQuery, statistics: TermStatistics, passages: Sequence[Item]) -> list[tuple[Item, float]]:
-    """Order hits by fused score, closeness between words, and named titles and sections. Return the hits with new
-    scores.
+    """Order hits by fused score, words' closeness, and named titles and sections.
+
+    Returns the hits with new scores.
     """
     codes = [passage.language for passage in passages]
     terms: set[str] = set()
@@ -85,14 +86,13 @@ def refined(query: SearchQuery, statistics: TermStatistics, passages: Sequence[I
 
 
 def _heading(passage: Hit) -> str:
-    """Return the last heading in the passage's section path."""
     return passage.section.split(" › ")[-1]
 
 
 def _terms_of(passage: ScoredPassage) -> NDArray[np.int32]:
     """Return the passage's index terms in order.
 
-    If an earlier version of the product stored none, the text is analysed.
+    If an earlier version of the product stored none, the text is split again.
     """
     packed = passage.terms
     if packed is None:
@@ -152,10 +152,10 @@ def _name_terms(name: str, language: str) -> frozenset[str]:
 
 
 def closenesses(passages: Sequence[NDArray[np.int32]], weights: Mapping[int, float]) -> list[float]:
-    """Return for each chunk how close together the question's terms are: their total weight in the chunk's best window.
+    """Return for each chunk how close together the question's terms are.
 
-    `passages` are term ids in order. BM25 ignores whether words are close together or far apart. A window starts every
-    half window width; a chunk's other terms count 0.
+    This is the terms' total weight within the chunk's best window. `passages` are term ids in order. A window starts
+    every half window width; a chunk's other terms count 0.
     """
     if not passages or not weights:
         return [0.0] * len(passages)
@@ -176,7 +176,7 @@ def closenesses(passages: Sequence[NDArray[np.int32]], weights: Mapping[int, flo
 
 
 def naming(names: Sequence[Collection[str]], question: Collection[str]) -> list[float]:
-    """Return for each name which share in the name's terms the question mentions, 0 to 1.
+    """Return for each name which fraction of the terms the question mentions, 0 to 1.
 
     A name is the set of terms in a title or section. Rare terms count more: "Plus" tells two health plans apart, "plan"
     does not. If the question has terms which only a similar name (a near twin) has, the twin is meant, and the name

@@ -52,9 +52,9 @@ class ParsedQuestion:
 
 
 def question_language(question: Question) -> str:
-    """Return a question's language: as given by the asker, else detected, else assumed.
+    """Return a question's language: as given by the caller, else detected, else assumed.
 
-    To assume a language, the conversation's, the asker's and the collection's are tried in this order.
+    To assume a language, the conversation's, the user's and the collection's are tried in this order.
     """
     if question.language is not None:
         return question.language
@@ -262,7 +262,7 @@ LONGEST = 300
 
 
 def questions_in(text: str) -> list[str]:
-    """Split a text into its questions, in the asker's words; empty if the text is a single question.
+    """Split a text into its questions, in the user's words; empty if the text is a single question.
 
     A part too short for a question is joined to the part before. If a statement follows the question, the text is a
     single question.

@@ -45,7 +45,7 @@ def own_years(result: SearchResult, this_year: int | None = None) -> tuple[int, 
 
 
 def of_passage(result: SearchResult, document: Signals, this_year: int | None = None) -> Signals:
-    """Return a chunk's signals: the document's, with the chunk's category and any years."""
+    """Return a chunk's ordering metadata: the document's, with the chunk's category and any years."""
     category = result.metadata.get("category")
     return replace(
         document,
@@ -83,7 +83,7 @@ def of_years(
 
 
 def needs_signals(profile: Profile) -> bool:
-    """Whether the profile's order depends on metadata."""
+    """Whether the profile orders hits by metadata, for example by date or category."""
     return profile.ranking.recency_boost or profile.ranking.pinned_first or profile.ranking.multi_signal
 
 
@@ -120,7 +120,7 @@ def read_facts(database: Database, who: Who, results: Sequence[SearchResult]) ->
 
 
 def signals_from(metadata: Mapping[str, Any], created_at: datetime) -> Signals:
-    """Return ordering signals from metadata in camelCase or snake_case.
+    """Read the values used for ordering from metadata in camelCase or snake_case.
 
     The day is `backdatedAt` if present, else the post's `createdAt`, else the arrival day (source 000 in
     docs/sources.md).
@@ -275,7 +275,7 @@ _FIELD = re.compile(r"\{(\w+)\}")
 
 @dataclass(frozen=True, kw_only=True)
 class AttachmentLines:
-    """The lines in a profile's `attachment_format`: the head, a line for a post, and lines for an attachment."""
+    """The lines in a profile's `attachment_format`: the heading, a line for a post, and lines for an attachment."""
 
     head: str
     post: str
@@ -283,7 +283,7 @@ class AttachmentLines:
 
     @classmethod
     def of(cls, template: str) -> AttachmentLines:
-        """Split a template: the head, the line with `{title}` for each post, and the following lines for each
+        """Split a template: the heading, the line with `{title}` for each post, and the following lines for each
         attachment.
         """
         lines = template.split("\n")
@@ -352,7 +352,7 @@ def category_of(metadata: Mapping[str, Any]) -> str:
 
 
 def marks_of(metadata: Mapping[str, Any]) -> str:
-    """Return the Korean marks for a post: (필독) for an important post, (고정) for a pinned post."""
+    """Return the Korean labels for a post: (필독) for an important post, (고정) for a pinned post."""
     important = IMPORTANT if metadata.get("isImportant") is True else ""
     return important + (PINNED if metadata.get("isPinned") is True else "")
 

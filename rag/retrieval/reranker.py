@@ -85,11 +85,10 @@ def _result_limit(trace: RetrievalTrace) -> int | None:
 def _by_wording(
     trace: RetrievalTrace, translation: Translation, scored: list[ScoredHit]
 ) -> list[tuple[str, list[ScoredHit]]]:
-    """Group hits for the reranker: return (wording, hits). Hits in the asker's language go with the original question,
-    all others with the translation.
+    """Group hits by the wording with which the reranker compares them: return (wording, hits).
 
-    A translation would lose words and names which the question shares with hits in the asker's language. Hits in both
-    languages need two calls.
+    Hits in the user's language go with the original question, all others with the translation. A translation would lose
+    words and names which the question shares with hits in the user's language. Hits in both languages need two calls.
     """
     if not translation.translated_from or not trace.profile.ranking.rerank_each_wording:
         return [(translation.query, scored)]

@@ -280,7 +280,7 @@ def _score_of_place(
     hits_of_place: SearchHits,
     score: Callable[[list[SearchResult], SearchHits], list[ScoredHit]],
 ) -> list[ScoredHit]:
-    """Score further hits for the asker's city or country, and return only these.
+    """Score further hits for the user's city or country, and return only these.
 
     They are scored separately, to leave the other hits' usual similarity unchanged.
     """
@@ -316,8 +316,9 @@ def _order(trace: RetrievalTrace, scored: list[ScoredHit]) -> list[ScoredHit]:
 
 
 def _own_place_first(merged: MergedPassages) -> MergedPassages:
-    """Move hits for the asker's city or country to the front if they may answer; return all hits. The search's order is
-    kept too.
+    """Move hits for the user's city or country to the front if they may answer.
+
+    The search's order is kept in `search_order`.
     """
     trace = merged.trace
     own_documents = documents_of_own_place(trace, [*merged.scored, *merged.of_place])

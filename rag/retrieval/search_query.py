@@ -98,9 +98,9 @@ class SearchQuery:
 
     @property
     def is_dense(self) -> bool:
-        """Whether vectors are dense, so that searches may compare their signs (bits) first.
+        """Whether vectors are dense, so that searches may compare their sign bits first.
 
-        False only for the built-in embedder, whose vectors are hashed words and mostly zeros (recall@10 .06 to .27).
+        False only for the built-in hashing embedder, whose vectors are mostly zeros (recall@10 .06 to .27).
         """
         return not self.embedding_model.startswith("builtin/")
 
@@ -122,7 +122,7 @@ class SearchQuery:
 
     @cached_property
     def meaning_halfvec(self) -> HalfVector | None:
-        """The meaning vector in Postgres's format; `None` if missing or zero."""
+        """The built-in model's vector in Postgres's format; `None` if missing or zero."""
         return None if self.meaning is None else HalfVector(self.meaning)
 
 
@@ -292,7 +292,7 @@ def _nearest_korean_words(unknown: list[str], texts: list[str]) -> dict[str, str
 
 
 def _rests(word: str) -> list[tuple[str, str]]:
-    """Return (text before, text after) for each character in a word."""
+    """Return (text before, text after) for each character position in a word."""
     return [(word[:i], word[i + 1 :]) for i in range(len(word))]
 
 

@@ -74,7 +74,7 @@ def _code(language: str) -> str:
 def translate_query_if_needed(
     query: str, language: str, *, target_language: str = "en", model: ChatModel | None = None
 ) -> Translation:
-    """Return a question translated into the documents' language, or unchanged if it is in this language already.
+    """Translate a question into the documents' language, unless it is in this language already.
 
     Languages are ISO 639-1 codes. A question in an unknown language ("") or without a model stays unchanged. Results
     are cached in the process. Raises `ProviderError` if the model fails, reaches its length limit or sends an unusable

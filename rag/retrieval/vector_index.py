@@ -46,7 +46,7 @@ OLDEST_PGVECTOR = (0, 8)
 
 
 class Timed(NamedTuple):
-    """The median and 95th percentile of search times, in milliseconds."""
+    """The median and 95th percentile of search durations, in milliseconds."""
 
     p50: float
     p95: float
@@ -54,7 +54,7 @@ class Timed(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Tried:
-    """A measured search breadth: recall compared with the scan, 0 to 1, and times."""
+    """A measured search breadth: recall compared with the full scan, 0 to 1, and durations."""
 
     breadth: int
     #: Recall among the ten nearest passages, and among as many as a search takes.
@@ -111,7 +111,6 @@ class VectorIndex:
 
     @property
     def seconds(self) -> float:
-        """Return the build time in seconds."""
         return float(self.measured.get("build_seconds", 0.0))
 
     @property
@@ -250,9 +249,7 @@ class VectorIndexes:
         return int(self._database.fetch_value(collection.tenant_id, "keyword_total", **parameters))
 
     def _questions(self, collection: Collection) -> FloatMatrix | None:
-        """Return the vectors for questions asked in the collection; `None` without questions, or if the embedder
-        fails.
-        """
+        """Embed questions asked in the collection earlier; `None` without questions, or if the embedder fails."""
         parameters = {"collection_id": collection.id, "wanted": QUESTIONS}
         with self._database.transaction(collection.tenant_id) as connection:
             texts = [row[0] for row in connection.execute(queries["questions_to_search_for"], parameters).fetchall()]
@@ -315,7 +312,7 @@ class VectorIndexes:
     def _search(
         self, collection: Collection, *, is_large: bool = False, breadth: int = 0
     ) -> Callable[[HalfVector], tuple[list[UUID], float]]:
-        """Return a function which searches like the product, and returns the ids found and the milliseconds."""
+        """Make a function which searches like the product, and returns the ids found and the milliseconds."""
         where = {
             "tenant_id": collection.tenant_id, "collection_ids": [collection.id], "wanted": None, "threshold": -1.0,
             "embedding_model": collection.embedding_model, "limit": FUSED_CANDIDATES + 1,
@@ -337,7 +334,9 @@ def _is_dense(collection: Collection) -> bool:
 
 
 class _Way:
-    """A way to search, by scan or by index: the ids found for each query, and the times in milliseconds."""
+    """The results from a search by scan or by index: the ids found for each query, and the durations in
+    milliseconds.
+    """
 
     def __init__(self, run: Callable[[HalfVector], tuple[list[UUID], float]]) -> None:
         self._run = run
@@ -356,8 +355,8 @@ class _Way:
         return Timed(*(round(float(ms), 2) for ms in np.percentile(self.ms, (50, 95))))
 
     def recall(self, exact: _Way, places: int) -> float:
-        """Return which share of the scan's first `places` chunks is also among the first `places` found this way, 0 to
-        1.
+        """Return the fraction of the scan's first `places` chunks which are also among the first `places` found this
+        way, 0 to 1.
         """
         pairs = [(set(hits[:places]), truth[:places]) for hits, truth in zip(self.results, exact.results, strict=True)]
         expected = sum(len(truth) for _, truth in pairs)

@@ -56,7 +56,7 @@ def draw_done(key: str) -> None:
 
 
 def attempted(problem: str) -> Callable[[Callable[P, object]], Callable[P, None]]:
-    """Return a decorator which makes a function run through `attempt`."""
+    """Return a decorator which runs a function through `attempt`, which stores errors under `problem`."""
 
     def decorate(action: Callable[P, object]) -> Callable[P, None]:
         @wraps(action)
@@ -105,7 +105,7 @@ def ask_to_remove(
     key: str,
     icon: str = ":material/delete:",
 ) -> None:
-    """Ask for confirmation, then call `remove`. The page shows `removed_sentence` beside the undo button."""
+    """Ask for confirmation, then call `remove`. The page shows `removed_sentence` next to the undo button."""
     take_away = partial(remove, page, removed_sentence, take, put_back, problem=problem)
     ask_to_confirm(title, *sentences, action=action, on_confirm=take_away, key=key, icon=icon)
 

@@ -121,7 +121,7 @@ class Trend(NamedTuple):
 
 
 def draw_metrics(who: Identity, summary: Summary, period: Period, *, zone: str, shows_names: bool = False) -> None:
-    """Draw the period's figures, each compared with the previous period."""
+    """Draw the period's metrics, each compared with the previous period."""
     now, before, days = summary.current, summary.previous, summary.by_day
     # Four, two or one per row leave complete rows on a narrow screen; three would.
     with st.grid(4, min_column_width=150):
@@ -265,7 +265,7 @@ def moved(now: float | None, before: float | None, color: DeltaColor = "off") ->
 
 
 def signed(change: float, size: str) -> str:
-    """Return `size` with "+" or "-" in front; Streamlit draws an arrow in the direction which this sign gives."""
+    """Return `size` with "+" or "-" in front. Streamlit draws an arrow up or down for this sign."""
     return f"{'-' if change < 0 else '+'}{size}"
 
 
@@ -596,7 +596,7 @@ def _draw_unused_documents(analytics: Analytics, who: Identity, period: Period, 
 
 
 def open_document(who: Identity, document_id: UUID) -> None:
-    """Open a document: administrators on the page for editing, everyone else on the page for reading."""
+    """Open a document's page: for editing if this person is an administrator, else for reading."""
     page = "documents.py" if who.may(Role.ADMIN) else "library.py"
     st.switch_page(page, query_params={"document": str(document_id)})
 

@@ -109,7 +109,7 @@ def _marks_of(post: Document) -> str:
 
 
 def draw_post(document: Document, text: str, *, passage: str = "", terms: Sequence[str] = ()) -> None:
-    """Draw a post: badges, text and attachments. A cited `passage` comes first, with `terms` marked."""
+    """Draw a post: badges, text and attachments. A cited `passage` comes first, with `terms` highlighted."""
     metadata = document.metadata
     st.markdown(_marks_of(document))
     if passage:

@@ -92,7 +92,7 @@ def draw_warnings(who: Who) -> None:
 
 
 def draw_question_to_go_on(identity: Identity) -> None:
-    """If a budget requires agreement, ask the person whether to keep calling models this month."""
+    """Ask the person whether to keep calling paid models this month, if a budget requires their agreement."""
     budget = services().budgets.asking(identity)
     if budget is None:
         return
@@ -126,7 +126,7 @@ def draw_broken_by(who: Who, cost: Decimal | None) -> None:
 
 
 def _share(budget: Budget) -> float:
-    """Return the spent share of a budget: 1 if fully spent, more if overspent. A budget of 0 counts as fully spent."""
+    """Return a budget's spent fraction: above 1 if overspent. A zero budget counts as fully spent."""
     return float(budget.spent / budget.amount) if budget.amount else 1.0
 
 

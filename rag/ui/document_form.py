@@ -367,7 +367,7 @@ def pair(files: Sequence[str], documents: Sequence[DocumentName]) -> list[UUID |
 def draw_replacing_several(documents: Sequence[DocumentName], *, largest_mb: int, on_files: OnFiles) -> None:
     """Draw a box to upload new versions of several documents, and a choice of the document each file replaces.
 
-    `on_files` is called with a document's id, the file's name and its bytes, for each file not left out.
+    `on_files` is called with a document's id, the file's name and its bytes, for each file which the person keeps.
     """
     upload_number = st.session_state.setdefault("documents_replace_turn", 0)
     files = st.file_uploader(

@@ -50,7 +50,7 @@ def read_by(page: DocumentPage) -> str:
 
 
 def draw_pages(document: Document, documents: DocumentLibrary, correcting: Correcting) -> None:
-    """Draw each page as read: its picture beside the text, with tables as tables. The text can be corrected."""
+    """Draw each page as read: its image next to the text, with tables as tables. The text can be corrected."""
     read = documents.pages(document.tenant_id, document.id)
     if not read:
         st.caption(_("No page has been read yet."))
@@ -334,7 +334,10 @@ def _tinted(text: str, title: str) -> str:
 
 @dataclass(frozen=True)
 class MarkLook:
-    """How a mark on a page's picture is drawn: names, sign, line and colour. Pages are white in the dark theme too."""
+    """How a page mark (a box around a table or image) is drawn: names, sign, line and colour.
+
+    Pages are white in the dark theme too.
+    """
 
     one: str
     all: str
@@ -357,9 +360,9 @@ SIGN = "background:#fff;border-radius:3px;padding:0 .25em;font:700 .75rem/1.15 s
 
 
 def marks_of(page: DocumentPage) -> list[PageMark] | None:
-    """Return a page's marks (boxes around tables, pictures and other parts); `None` if they are unknown.
+    """Return a page's marks (boxes around tables, images and other parts); `None` if they are unknown.
 
-    A picture counts as left out unless the page's text was recognised.
+    An image counts as left out unless the page's text was recognised.
     """
     if page.marks is None:
         return None
@@ -375,13 +378,13 @@ def marks_of(page: DocumentPage) -> list[PageMark] | None:
 
 
 def marks_html(marks: Sequence[PageMark]) -> str:
-    """Return the HTML for a page's marks: frames with signs, laid over the page's picture at any size."""
+    """Return the HTML for a page's marks (boxes around parts), laid over the page's image at any size."""
     frames = "".join(_frame(mark, LOOKS[mark.kind]) for mark in marks)
     return f'<div aria-hidden="true">{frames}</div>' if frames else ""
 
 
 def legend_html(marks: Sequence[PageMark]) -> str:
-    """Return the HTML for the legend of a page's marks: each kind with its sign and its number."""
+    """Return the HTML for the legend for a page's marks (boxes around parts): each type with sign and number."""
     entries = []
     counts = Counter(mark.kind for mark in marks)
     is_recognised = counts["line"] + counts["unsure"] > 0

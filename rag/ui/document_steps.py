@@ -98,7 +98,7 @@ def draw_queue_state(state: QueueState) -> None:
 
 
 def draw_meaning(done: int, passages: int) -> None:
-    """Draw a line about passages which still lack a meaning vector, if any."""
+    """Draw a line about passages which still lack a vector from the built-in model, if any."""
     if done < passages:
         st.caption(
             ":material/translate: "

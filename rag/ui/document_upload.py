@@ -295,7 +295,7 @@ def _draw_head(words: str, key: str, on_dismiss: Callable[..., None], *dismissed
 
 
 def draw_locked(locked: Locked, *, on_dismiss: Callable[[str], None], on_unlock: Callable[[Locked], None]) -> None:
-    """Ask for a file's password beside its name."""
+    """Ask for a file's password next to its name."""
     with st.container(border=True, key=f"documents_refused_{locked.key}", gap="xsmall"):
         _draw_head(
             f":orange[:material/lock:] **{plain(locked.name)}** :gray[{file_size(len(locked.content))}]",

@@ -59,7 +59,7 @@ def thousands(number: int) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Format a share, 0 … 1, as `77.2%`; a dash for `None`."""
+    """Format a fraction, 0 to 1, as `77.2%`; a dash for `None`."""
     return "–" if share is None else language.percentage(float(f"{share:.3f}"))
 
 
@@ -191,12 +191,10 @@ def status_badge(status: DocumentStatus) -> tuple[str, str]:
 
 
 def method_name(method: str) -> str:
-    """Return a chunking method's name."""
     return next((_(words) for name, words in METHODS.items() if name == method), method)
 
 
 def kind_name(media_type: str) -> str:
-    """Return a file type's name."""
     return _(KINDS.get(media_type, media_type))
 
 

@@ -68,7 +68,7 @@ def draw_sidebar() -> None:
 
 
 def unseen_heading(text: str) -> str:
-    """Return a hidden page heading for screen readers."""
+    """Return a page heading which only screen readers announce."""
     return f'<h1 class="hr-unseen">{escape(text)}</h1>'
 
 

@@ -77,7 +77,7 @@ class Viewer:
 def replaced_answers(messages: Sequence[Message]) -> set[UUID]:
     """Return the ids of answers whose question was asked again immediately; the newer answer replaces the older.
 
-    An answer passed on to a person is not replaced, because the person's reply appears there.
+    An answer forwarded to a person is not replaced, because the person's reply appears there.
     """
     return {
         answer.id
@@ -173,8 +173,8 @@ def hold_back(live: LiveAnswer, is_rushed: Callable[[], bool], *, pulse_seconds:
     """Delay the rest of the page until this answer has its first words, if many people are waiting.
 
     When fifty people ask within a second, drawing the conversation list, the menu and the rest would be a quarter of
-    the work before their first words. The delay has a limit, because Streamlit fades what a run has not redrawn after
-    half a second.
+    the work before their first words. The delay has a limit, because Streamlit fades elements which a run has not
+    redrawn after half a second.
     """
     until = time.monotonic() + HOLD_SECONDS
     while is_rushed() and time.monotonic() < until and not live.wait_until_begun(min(pulse_seconds, HOLD_SECONDS)):
@@ -197,7 +197,7 @@ def follow(live: LiveAnswer, steps: DeltaGenerator, *, pulse_seconds: float) -> 
 def be_interrupted() -> None:
     """End this page run here if the person has clicked something.
 
-    Streamlit checks for clicks at each use of its session state; nothing is sent.
+    Streamlit checks for clicks at each use of the session state.
     """
     _ = "chat_now" in st.session_state
 
@@ -273,8 +273,9 @@ def _draw_sources(message: Message, citations: list[Citation], anchor: str, view
 
 
 def _draw_footer(message: Message, viewer: Viewer, *, is_last: bool, question: str) -> DeltaGenerator | None:
-    """Draw the buttons below an answer, and whether its question was passed on; return the container for time and
-    cost.
+    """Draw the buttons below an answer, and whether its question was forwarded to a person.
+
+    Returns the container for time and cost.
     """
     figures = None
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -391,7 +392,7 @@ def _draw_question_actions(message: Message, viewer: Viewer, question: str) -> N
 
 
 def _draw_help(message: Message) -> None:
-    """Draw a question passed on to a person: waiting, or with the person's answer."""
+    """Draw a question forwarded to a person: waiting, or with the person's answer."""
     if message.help_status == "open":
         st.caption(f":material/support_agent: {_('Passed on to the people in charge. Their answer will appear here.')}")
         return

@@ -231,7 +231,6 @@ def draw_history(
 
 
 def drafts() -> dict[str, Draft]:
-    """Return the unsaved drafts, by key."""
     return {str(key): value for key, value in st.session_state.items() if isinstance(value, Draft)}
 
 
@@ -316,7 +315,6 @@ def _save(document: Document, number: int, draft: Draft, correcting: Correcting)
 
 
 def give_up(key: str) -> None:
-    """Discard an unsaved draft."""
     for name in (key, f"{key}_text"):
         st.session_state.pop(name, None)
 
@@ -338,7 +336,7 @@ def cost_words(plan: CorrectionPlan) -> str:
 
 
 def changes_html(before: str, after: str) -> str:
-    """Return HTML which marks the changes between two texts: removed words struck out, added words tinted."""
+    """Return HTML which highlights the changes between two texts: removed words struck through, added words tinted."""
     old, new = PIECES.findall(before), PIECES.findall(after)
     pieces: list[str] = []
     groups = SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(2 * WORDS_AROUND)

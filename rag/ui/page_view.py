@@ -50,7 +50,7 @@ def open_page_view(
     cited: Citation | None = None,
     on_close: Callable[[], None] | None = None,
 ) -> None:
-    """Draw the page view beside the answer, or above the answer on a narrow screen, with the passage of `cited` marked.
+    """Draw the page view next to the answer, or above on a narrow screen, with the passage of `cited` highlighted.
 
     Call this in each run while the page view is open. `on_close` runs when a person closes it.
     `st.session_state.page_view_page` holds the number of the page shown.
@@ -93,9 +93,9 @@ def open_page_view(
 
 
 def picture_html(address: str, alt: str, *, zoom_percent: int = 100, over: str = "") -> str:
-    """Return a PDF page as a picture from our route, which checks the reader.
+    """Return the HTML for a PDF page's image from our route, which checks the reader's rights.
 
-    Until the picture loads, an uncoloured box with a page's height keeps the place, so nothing jumps or flashes.
+    Until the image loads, an uncoloured box with a page's height reserves the space, so nothing jumps or flashes.
     `over` is HTML to overlay.
     """
     return (
@@ -113,7 +113,6 @@ def has_pictures(document: Document) -> bool:
 
 
 def is_pdf(document: Document) -> bool:
-    """Return whether a document is a PDF."""
     return document.mime_type == "application/pdf"
 
 

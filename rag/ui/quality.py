@@ -465,7 +465,7 @@ def _with(run: Run) -> str:
 
 
 def _difference(name: str, value: float) -> str:
-    """Return a metric's difference with its sign; for shares, in percentage points."""
+    """Return a metric's difference with its sign; for fractions, in percentage points."""
     if name == "total_ms":
         return signed(value, duration(abs(value)))
     return signed(value, money(abs(value)) if name == "cost" else _("{change} pts", change=number(abs(value) * 100, 1)))

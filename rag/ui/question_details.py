@@ -255,7 +255,7 @@ PASSAGES = replace(SETTINGS["top_k"], title=N_("Passages"), help="")
 
 
 def draw_run_again(identity: Identity, entry: ChatLogEntry) -> None:
-    """Draw the choice of profile and settings, and the new answer beside the old."""
+    """Draw the choice of profile and settings, and the new answer next to the old."""
     question = entry.question
     collections = {collection.id: collection for collection in services().documents.collections(identity)}
     if question.collection_id not in collections or not question.question:

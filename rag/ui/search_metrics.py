@@ -217,7 +217,7 @@ def _draw_sentences(
 
 
 class RerankingEffect(NamedTuple):
-    """What reranking changed: each value is a share of the reranked questions, 0 … 1, but `place` is a rank."""
+    """What reranking changed: each value is a fraction of the reranked questions, 0 to 1, but `place` is a rank."""
 
     questions: int
     #: The first passage changed.

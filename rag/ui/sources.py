@@ -36,7 +36,7 @@ Places = Mapping[int, Sequence[Citation]]
 
 
 def sentence_of(citation: Citation) -> str:
-    """Return the passage's sentence with the most marked words; on a tie, the first."""
+    """Return the passage's sentence with the most highlighted words; on a tie, the first."""
     best = telling_sentence(citation.passage, citation.matched_terms)
     return excerpt(best, citation.matched_terms, SENTENCE_CHARACTERS)
 
@@ -121,7 +121,7 @@ def _openers(anchor: str, places: Sequence[Citation]) -> list[str]:
     """Return the keys of the buttons which open a source's page: a key for each time the answer cites the source's
     number.
 
-    Citations with equal marked words share a button.
+    Citations with equal highlighted words share a button.
     """
     marks = [citation.matched_terms for citation in places]
     firsts = [marks.index(mark) + 1 for mark in marks]
@@ -172,9 +172,8 @@ def draw_source_cards(
 
     `places` holds, for each number, a citation for each time the answer cites it. The card shows the sentence cited the
     first time; hidden buttons, which only the script presses, open the page for the other times. `on_open` is called
-    with the citation whose page to open.
-    Scores are not shown, because a score is the share of the question's words in a passage, and people would read
-    "100%" as a correct answer.
+    with the citation whose page to open. Scores are not shown, because a score is the fraction of the question's words
+    in a passage, and people would read "100%" as a correct answer.
     """
     columns, labels = min(len(citations), 3), distinguishing_labels(citations)
     places = places or _once_each(citations)

@@ -105,11 +105,12 @@ def _join_pieces(pieces: Iterable[str]) -> str:
 
 
 def answer_markdown(text: str, numbers: Iterable[int] = (), anchor: str = "") -> str:
-    """Return an answer, safe to draw. `[n]` links to `#{anchor}-n` for the given numbers, and is plain text for others.
+    """Convert an answer to safe Markdown. `[n]` links to `#{anchor}-n` for the given numbers, and is plain text for
+    others.
 
-    The answer is parsed and written again with only its bold, lists, tables, quotes, headings and code. Everything else
-    becomes text, even if a different parser would find markup in it. A number's second place links to `#{anchor}-n-2`,
-    and so on.
+    The answer is parsed and rebuilt with only its bold, lists, tables, quotes, headings and code. Everything else
+    becomes text, even if a different parser would find markup in it. The second `[n]` with the same number links to
+    `#{anchor}-n-2`, and so on.
     """
     return _Answer(set(numbers), anchor).blocks(SyntaxTreeNode(PARSER.parse(text)))
 
@@ -182,7 +183,9 @@ def _html(tokens: list[Token]) -> str:
 
 
 def _with_chips(token: Token) -> Iterator[Token]:
-    """Yield the tokens, with citation numbers replaced by chips in HTML. The stored answer has links instead."""
+    """Yield the tokens, with citation numbers replaced by small HTML buttons (chips). The stored answer has links
+    instead.
+    """
     if token.type != "text" or "[" not in token.content:
         yield token
         return
@@ -199,7 +202,7 @@ def _chips(numbers: re.Match[str]) -> str:
 
 
 class _Answer:
-    """Writes a parsed answer again as safe Markdown."""
+    """Rebuilds a parsed answer as safe Markdown."""
 
     def __init__(self, numbers: set[int], anchor: str) -> None:
         self._numbers = numbers
@@ -327,7 +330,7 @@ def _fullest(hits: Sequence[tuple[int, str]], width: int) -> int:
 def excerpt(passage: str, terms: Sequence[str], characters: int = EXCERPT_CHARACTERS) -> str:
     """Return the part of a passage with most of the terms, cut at words, with … for omissions.
 
-    Marks such as "##" and "**" are not words in the passage. Table rows are on separate lines.
+    Markdown marks like "##" and "**" do not count as words. Table rows are on separate lines.
     """
     passage = _in_lines(EMPHASIS.sub(r"\2", HEADING_MARK.sub("", passage)))
     if len(passage) <= characters:
@@ -358,7 +361,7 @@ def _in_lines(passage: str) -> str:
 
 
 def marked(passage: str, terms: Sequence[str], color: str = "yellow") -> str:
-    """Return a passage as Markdown with the terms marked, and table rows on separate lines."""
+    """Return a passage as Markdown with the terms highlighted, and table rows on separate lines."""
     pattern = _terms_pattern(terms)
     return "  \n".join(_marked_line(line, pattern, color) for line in _in_lines(passage).split("\n"))
 

@@ -52,7 +52,7 @@ def words_of(names: Mapping[Option, str]) -> Callable[[Option], str]:
 
 
 def draw_head(heading: str, *, is_title: bool = False) -> DeltaGenerator:
-    """Draw a heading; return the row container, in which the caller can add buttons beside the heading."""
+    """Draw a heading; return the row container, in which the caller can add buttons next to the heading."""
     row = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
     if is_title:
         row.title(heading, anchor=False, width="content")
@@ -113,8 +113,8 @@ def draw_empty(icon: str, heading: str, sentence: str) -> None:
 def read_address(words: Mapping[str, Iterable[str]]) -> None:
     """Translate choices in the query parameters into the reader's language, so a link works for everyone.
 
-    A widget bound to a query parameter stores the words in the sender's language. `words` maps such widgets' keys to
-    their English words. Call this before the first of them is drawn.
+    A widget bound to a query parameter stores the label in the sender's language. `words` maps such widgets' keys to
+    their English labels. Call this before the first of them is drawn.
     """
     chosen = {key: st.query_params[key] for key in words if key in st.query_params}
     changed = False
@@ -269,7 +269,6 @@ def copy_button(text: str, label: str, done: str) -> str:
 
 
 def red(label: str) -> str:
-    """Return a label in red, for a destructive button."""
     return f":red[{label}]"
 
 

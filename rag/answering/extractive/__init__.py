@@ -76,12 +76,12 @@ def best_quotes(
     """Quote the sentences about the question; return `None` if the passages have no quotable sentence.
 
     `language` is the question's (ISO 639-1). `citations` are the context's passages, best first; their numbers are
-    cited. `similarities` compares sentences by meaning; without it, words and places decide. `parts_by_number` maps
-    passage numbers to parts with their cosines, from `compared_parts`. `days` are the documents' dates (ISO 8601): if
-    two documents disagree, the newer comes first. `with_neighbours` also quotes the sentences around the best sentence,
-    which is set in bold. `carried` is the completed follow-up: sentences with the follow-up's words come first.
-    `own_documents` are the documents for the asker's place: if other documents have different rules, the asker's
-    documents come first and the others are named.
+    cited. `similarities` compares sentences by meaning; without it, only words and positions are compared.
+    `parts_by_number` maps passage numbers to parts with their cosines, from `compared_parts`. `days` are the documents'
+    dates (ISO 8601): if two documents disagree, the newer comes first. `with_neighbours` also quotes the sentences
+    around the best sentence, which is set in bold. `carried` is the completed follow-up: sentences with the follow-up's
+    words come first. `own_documents` are the documents for the user's country or site: if other documents have
+    different rules, the user's documents come first and the others are named.
     """
     if not re.search(r"\w", question):
         return None
@@ -131,8 +131,9 @@ def best_quotes(
 
 
 def _readings(question: str, passages: Passages, focus: str) -> list[Reading]:
-    """Read the passages for the question, and again for the question in synonyms, or with a member state replaced by
-    "European Union".
+    """Compare the passages with the question, and with the question in other wordings.
+
+    The other wordings are the question in synonyms, and with a member state replaced by "European Union".
     """
     language = passages.language
     readings = [read(question, passages, focus)]
@@ -180,10 +181,10 @@ def _choose_sentences(scored: Scored, own_documents: Collection[UUID]) -> _Choic
 def _of_other_documents(
     chosen: Sequence[CandidateSentence], scored: Scored, own_place: OwnPlace | None, *, has_names: bool
 ) -> tuple[list[CandidateSentence], list[CandidateSentence]]:
-    """Return sentences from further documents with different rules, as two lists: sentences to quote, sentences to
-    name.
+    """Find sentences in further documents with different rules.
 
-    `has_names` tells whether the conversation names a person, plan or place.
+    Returns sentences to quote, and sentences whose documents are only mentioned. `has_names` tells whether the
+    conversation names a person, plan or city.
     """
     passages, reading = scored.passages, scored.reading
     further: list[CandidateSentence] = []
@@ -202,9 +203,9 @@ def _of_other_documents(
 
 
 def _signals(original_question: str, first: CandidateSentence, scored: Scored) -> ReplySignals:
-    """Return the signals which tell how well the first quotation matches the question.
+    """Measure how well the first quotation matches the question.
 
-    The caller adds the similarity of the passage. `original_question` is the question in the asker's words.
+    The caller adds the similarity of the passage. `original_question` is the question in the user's words.
     """
     reading, language, similarities = scored.reading, scored.passages.language, scored.passages.similarities
     question, weights = reading.question, reading.weights

@@ -20,10 +20,9 @@ from rag.text.figures import figures
 
 
 def of_named_folder(reading: Reading) -> list[CandidateSentence]:
-    """Return the candidates for quotation.
+    """Drop sentences from documents which also exist, with the same title, in the folder named in the question.
 
-    If the question names a folder, sentences from documents in other folders are dropped if this folder has a document
-    with the same title.
+    All candidates are returned if the question names no folder.
     """
     candidates, question_terms = reading.candidates, reading.question_terms
     folders: dict[frozenset[str], set[frozenset[str]]] = {}
@@ -138,7 +137,7 @@ def _first(ranked: Sequence[CandidateSentence], scored: Scored) -> list[Candidat
 def _is_about_something_else(candidate: CandidateSentence, best: CandidateSentence, scored: Scored) -> bool:
     """Whether a sentence lacks the best sentence's subject.
 
-    Also true in a different passage if only the best sentence has the requested kind of fact.
+    Also true in a different passage if only the best sentence has the requested type of fact.
     """
     # After a sentence about the dentist, a sentence about glasses is no answer.
     about = scored.reading.subject & (best.terms | best.heading)
@@ -202,11 +201,11 @@ def around(best: CandidateSentence, everything: Sequence[CandidateSentence]) -> 
 def complements(
     best: CandidateSentence, neighbours: Sequence[CandidateSentence], readings: Sequence[Reading]
 ) -> list[CandidateSentence]:
-    """Return sentences near the best sentence which contain further words from the question, or the limit which the
-    question's years reach.
+    """Return sentences near the best sentence as complements.
 
-    "Everybody has 27 days. Managers have 32." For a question about managers, the second sentence is a complement. For
-    a question about six years, "From the fifth year, there are 30" is a complement.
+    They contain further words from the question, or a limit which the question's years reach. "Everybody has 27 days.
+    Managers have 32.": for a question about managers, the second sentence is a complement. For a question about six
+    years, "From the fifth year, there are 30" is a complement.
     """
     return [
         c
@@ -217,9 +216,7 @@ def complements(
 
 
 def _adds_words(candidate: CandidateSentence, best: CandidateSentence, reading: Reading) -> bool:
-    """Whether a candidate has enough question words, in the wording of `reading`, which are missing in the best
-    sentence.
-    """
+    """Whether a candidate has enough of the question's words which the best sentence lacks."""
     terms = {(c.passage, c.position): c.terms for c in reading.everything}
     weights = {term: weight for term, weight in reading.weights.items() if term in reading.followed} or reading.weights
     missing = weights.keys() - terms[best.passage, best.position] - best.under
@@ -266,9 +263,9 @@ def _best_of_part(part: Part, ranked: Sequence[CandidateSentence], scored: Score
 
 
 def _crowds(candidate: CandidateSentence, other: CandidateSentence, scores: dict[CandidateSentence, float]) -> bool:
-    """Whether a table row or column should not be quoted beside `other` from the same passage.
+    """Whether not to quote a table row or column in addition to `other` from the same passage.
 
-    Both match the question through the same table heads.
+    Both match the question through the same column headings.
     """
     tabular = ("row", "column")
     if candidate.kind not in tabular or other.kind not in tabular or candidate.passage != other.passage:
@@ -277,7 +274,7 @@ def _crowds(candidate: CandidateSentence, other: CandidateSentence, scores: dict
 
 
 class OwnPlace(NamedTuple):
-    """The best sentence from the documents for the asker's country or site, and sentences with different rules
+    """The best sentence from the documents for the user's country or site, and sentences with different rules
     elsewhere.
     """
 
@@ -288,9 +285,9 @@ class OwnPlace(NamedTuple):
 
 
 def of_own_place(ranked: Sequence[CandidateSentence], documents: Collection[UUID], scored: Scored) -> OwnPlace | None:
-    """Find an equally good sentence in the documents for the asker's country or site.
+    """Find an equally good sentence in the documents for the user's country or site.
 
-    Returns `None` if there is no sentence like this, or if no other document has a different rule.
+    Returns `None` without an equally good sentence, or if no other document has a different rule.
     """
     citations = scored.passages.citations
     passages = frozenset(place for place, citation in enumerate(citations) if citation.document_id in documents)
@@ -360,7 +357,7 @@ def elsewhere(
 
     These documents differ from the first quotation's in language or folder, or have similar titles: "Leave in Utrecht"
     and "Leave in Leeds". `anchor` is the best sentence overall, and is set only if the first quotation is for the
-    asker's country or site; then all documents count, also with rules without figures.
+    user's country or site; then all documents count, also with rules without figures.
     """
     first, is_own_place = chosen[0], anchor is not None
     if not is_own_place and not (first.is_of_type and first.figures):

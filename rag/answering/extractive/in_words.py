@@ -54,9 +54,9 @@ def shares_of_words(
     subjects: Sequence[frozenset[str]],
     passages: int,
 ) -> dict[CandidateSentence, float]:
-    """Return the share, 0 … 1, of the question's words in each sentence, weighted by rarity.
+    """Return which fraction (0 to 1) of the question's words each sentence has, weighted by rarity.
 
-    `subjects` are the terms in expressions naming the question's subjects; `passages` is the passage count.
+    `subjects` are the terms in expressions naming the question's subjects; `passages` counts the passages.
     """
     total = sum(weights.values()) or 1.0
     passage_weights = [
@@ -70,8 +70,8 @@ def shares_of_words(
 
 
 def value_of(candidate: CandidateSentence) -> float:
-    """Return the factor for a sentence's points: higher if the sentence has figures and the question asks
-    for figures.
+    """Return the factor by which a sentence's points are multiplied: higher if the question asks for figures and the
+    sentence has any.
     """
     return candidate.value * (RULE.figure_value if candidate.figures else 1.0)
 

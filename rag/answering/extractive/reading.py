@@ -116,7 +116,7 @@ class Passages:
 
 
 class Reading(NamedTuple):
-    """The passages' sentences, read for a question, and the sentences which may be quoted (candidates)."""
+    """A question compared with the passages: all sentences, and the quotable sentences (candidates)."""
 
     question: str
     question_terms: frozenset[str]
@@ -136,7 +136,7 @@ class Reading(NamedTuple):
 
     @property
     def most(self) -> float:
-        """The largest share of the question's words in any sentence."""
+        """The largest fraction of the question's words in any sentence."""
         return max(self.in_words.values(), default=0.0)
 
     @property
@@ -146,7 +146,10 @@ class Reading(NamedTuple):
 
 
 def read(question: str, passages: Passages, focus: str) -> Reading:
-    """Read candidates from the passages for a question; `focus` has the follow-up's words."""
+    """Split the passages into sentences, and weigh them by the question's words.
+
+    `focus` has the follow-up's words.
+    """
     language, citations = passages.language, passages.citations
     wording = _Wording(question, language)
     followed = wording.terms.intersection(tokenize(focus, language))
@@ -164,7 +167,7 @@ def read(question: str, passages: Passages, focus: str) -> Reading:
 
 @dataclass(frozen=True)
 class _Wording:
-    """A question's wording, with the kind of fact, figures, letter or number to look for in sentences."""
+    """A question's words, type of fact, figures and labels ("Band B"), to look for in sentences."""
 
     text: str
     language: str
@@ -175,7 +178,7 @@ class _Wording:
 
     @cached_property
     def kind(self) -> AnswerType | None:
-        """The kind of fact the question asks for; `None` if any sentence may answer."""
+        """The type of fact the question asks for; `None` if any sentence may answer."""
         return requested_type(self.text)
 
     @cached_property
@@ -354,8 +357,9 @@ def _candidates(passage: _OpenPassage, place: int, wording: _Wording) -> Iterato
 def _factors(
     unit: Unit, near: _Place, passage: _OpenPassage, wording: _Wording, *, is_of_type: bool, mark: Naming
 ) -> Iterator[float]:
-    """Yield a unit's score factors, except the share of the question's words. A unit is a sentence, list item or
-    row.
+    """Yield a unit's score factors, except the fraction for the question's words.
+
+    A unit is a sentence, list item or row.
     """
     question, kind, text = wording.text, wording.kind, unit.text
     is_last = near.position == len(passage.units) - 1

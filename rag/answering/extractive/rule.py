@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class QuoteRule:
-    """A sentence's score factors and a reply's limits, tuned on known questions (docs/measurements/answering.md)."""
+    """A sentence's score factors, and the limits for replies, tuned on known questions
+    (docs/measurements/answering.md).
+    """
 
     maximum_quotes: int = 3
     maximum_characters: int = 900

@@ -57,10 +57,10 @@ class Scored(NamedTuple):
 def score(
     readings: Sequence[Reading], reading: Reading, passages: Passages, kind: AnswerType | None, carried: Carried
 ) -> Scored:
-    """Return the candidates in `reading` with scores.
+    """Score the candidates in `reading`.
 
-    `readings` holds the passages read for the question, and for the question in synonyms; the better match counts.
-    `kind` is the requested kind of fact.
+    `readings` holds the passages compared with the question, and with the question in synonyms; the better match
+    counts. `kind` is the requested type of fact.
     """
     question, language, citations = reading.question, passages.language, passages.citations
     candidates, everything, weights = reading.candidates, reading.everything, reading.weights

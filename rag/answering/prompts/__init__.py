@@ -118,7 +118,7 @@ def _fill(text: str, values: Mapping[str, str]) -> str:
 
 
 def own_place_rule(group: str, numbers: Sequence[int]) -> str:
-    """Return the prompt's rule about the asker's country or site, with the group's name and the passages' numbers."""
+    """Return the prompt's rule about the user's country or site, with the group's name and the passages' numbers."""
     named = defused(" ".join(group.split()))
     return _fill(_read(FOLDER / "own_place.md"), {"group": named, "numbers": "".join(f"[{n}]" for n in numbers)})
 
@@ -204,14 +204,14 @@ def recent_messages(history: Sequence[ChatMessage], *, maximum_tokens: int = HIS
 
 
 class NotFoundMark:
-    """Removes `NOT_FOUND` from the start of a streamed reply. `is_set` tells whether the mark was there."""
+    """Removes the marker `NOT_FOUND` from a streamed reply's start. `is_set` tells whether the marker was there."""
 
     def __init__(self) -> None:
         self._buffer: str | None = ""
         self.is_set = False
 
     def feed(self, delta: str) -> str:
-        """Return the text to show, or "" while the start may still be the mark."""
+        """Return the text to show, or "" while the start may still be the marker."""
         if self._buffer is None:
             return delta
         self._buffer += delta
@@ -225,7 +225,7 @@ class NotFoundMark:
         return self._release(rest) if rest else ""
 
     def finish(self) -> str:
-        """Return the text still held back at the end, because an incomplete mark is ordinary text."""
+        """Return the text still held back at the end, because an incomplete marker is ordinary text."""
         rest, self._buffer = self._buffer, None
         return "" if self.is_set or rest is None else rest.strip()
 

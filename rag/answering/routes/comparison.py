@@ -137,7 +137,7 @@ def _from_tables(contents: Contents, names: tuple[str, str], passages: NumberedP
 def _rows_of_names(
     contents: Contents, part: OutlineSection, lines: Sequence[str], names: tuple[str, str], passages: NumberedPassages
 ) -> list[Aspect]:
-    """Read a table whose rows are the two names; its column heads are the aspects."""
+    """Read a table with a row for each name. The column headings are the aspects."""
     heads = cells(lines[0])
     rows: dict[int, tuple[list[str], str]] = {}
     for line in lines[1:]:
@@ -157,7 +157,7 @@ def _rows_of_names(
 
 
 def _is_run_together(line: str, names: tuple[str, str]) -> bool:
-    """Whether a line is a table head with merged cells: a short line which ends in both names."""
+    """Whether a line is a table's heading with merged cells: a short line which ends in both names."""
     if len(line) > 80 or line.rstrip().endswith((".", "?", "!", ":", ",")):
         return False
     first, second = (re.escape(name) for name in names)

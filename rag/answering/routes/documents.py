@@ -163,7 +163,7 @@ class NumberedPassages:
 
 
 class ReadableDocuments:
-    """The documents which may answer a question: the collection's, within the asker's rights and choice."""
+    """The documents which may answer a question: the collection's, limited by the user's rights and filters."""
 
     def __init__(self, database: Database, question: Question) -> None:
         self._database = database
@@ -174,12 +174,12 @@ class ReadableDocuments:
 
     @property
     def has_choice(self) -> bool:
-        """Whether the asker limited the question to chosen documents."""
+        """Whether the user limited the question to chosen documents."""
         return bool(self._chosen)
 
     @cached_property
     def _allowed(self) -> list[UUID] | None:
-        """The ids of the documents which match the asker's filters, or `None` if no filter is set."""
+        """The ids of the documents which match the user's filters, or `None` if no filter is set."""
         filters = replace(self._filters, document_ids=tuple(self._chosen))
         if filters.is_empty:
             return None
@@ -229,7 +229,6 @@ class ReadableDocuments:
         )
 
     def pages(self, document: WholeDocument) -> list[DocumentPage]:
-        """Return a document's pages with their text."""
         return self._database.fetch_all(
             self._who, "find_pages", DocumentPage, document_id=document.id, limit=None, offset=0
         )

@@ -169,7 +169,7 @@ def _items_below_opening(
 
 
 def _rows_headed(part: OutlineSection, terms: frozenset[str], language: str) -> list[str]:
-    """Return the rows below a table head with these terms in the first column."""
+    """Return the rows below a table heading with these terms in the first column."""
     lines = part.text.splitlines()
     for place, line in enumerate(lines):
         heads = cells(line)

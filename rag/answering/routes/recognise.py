@@ -67,7 +67,7 @@ class Recognised:
 def recognise(text: str, *, language: str) -> Recognised | None:
     """Return the route matching a message's wording, or `None` for an ordinary question.
 
-    `language` is the asker's ISO 639-1 code and is tried first.
+    `language` is the user's ISO 639-1 code and is tried first.
     """
     if len(text) > LONGEST:
         return None

@@ -72,14 +72,17 @@ def chunk_document(
     file_name: str = "",
     limits: Chunking = DEFAULT_LIMITS,
 ) -> list[Chunk]:
-    """Cut a document into chunks with pages, character span and section; a workbook's chunks never span two sheets.
+    """Split a document into chunks, each with its pages, character span and section.
 
-    The sizes are characters, by default the method's. `fixed` cuts by length, `smart` at paragraphs and sentences,
-    `semantic` where the distances between `embedder`'s vectors show a new topic, `sentences` at sentence ends,
-    `recursive` like LangChain, `paged` within pages, `generic` by paragraphs. `professional` (400 to 800 tokens),
-    `narrative` (450 to 600 tokens) and `markdown` (600 to 800 words) have separate limits, which `limits` may change.
-    `auto` chooses a method by the kind of document, from text and `file_name`. Raises `InvalidInput` for inconsistent
-    sizes and for `semantic` without an embedder.
+    In a workbook, no chunk spans two sheets. `chunk_size` and `overlap` are in characters; the defaults depend on the
+    method.
+
+    `fixed` cuts by length, `smart` at paragraphs and sentences, `semantic` where the distance between `embedder`'s
+    vectors shows a new topic, `sentences` at sentence ends, `recursive` like LangChain, `paged` within pages, `generic`
+    by paragraphs. `professional` (400 to 800 tokens), `narrative` (450 to 600 tokens) and `markdown` (600 to 800 words)
+    have separate limits, which `limits` may change. `auto` chooses a method from the text and `file_name`.
+
+    Raises `InvalidInput` for inconsistent sizes, and for `semantic` without an embedder.
     """
     if has_rows(file_name) and len(sheets := sheets_of(pages, sections)) > 1:
         chunks_of_sheets = [
@@ -146,7 +149,7 @@ def sheets_of(
 ) -> list[tuple[int, Sequence[Page], Sequence[Section]]]:
     """Split a workbook into sheets: each sheet's start in the text, its pages, and its sections.
 
-    A section's start counts from the start of the sheet. A sheet begins at a section with level 1.
+    A sheet begins at a section with level 1. The returned sections' starts are relative to the sheet's start.
     """
     starts = page_starts(pages)
     begun = {section.start for section in sections if section.level == 1}

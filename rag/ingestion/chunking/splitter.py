@@ -103,9 +103,9 @@ def _start_of_next(boundaries: Boundaries, start: int, end: int, overlap: int) -
 
 
 def _start_of_last(boundaries: Boundaries, low: int, stop: int, chunk_size: int, overlap: int, minimum: int) -> int:
-    """Return the start for the last chunk. A chunk which would be too short starts earlier.
+    """Return the last chunk's start, early enough for `minimum` characters.
 
-    The start is moved to the last section, paragraph, sentence or word start which makes the chunk long enough.
+    If the start has to move back, the new start is a section, paragraph, sentence or word start.
     """
     earliest = max(low + 1, stop - chunk_size)
     latest = max(stop - max(minimum, overlap), earliest)
@@ -293,9 +293,9 @@ def topics(boundaries: Boundaries, minimum: int, embedder: Embedder) -> list[tup
 
 
 def gap_distances(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Return the cosine distance at each gap between two texts, from 0 to 2, shape (texts - 1,).
+    """Return the cosine distance between the texts before and after each gap, from 0 to 2, shape (texts - 1,).
 
-    Compared are the sums of the vectors shortly before and shortly after the gap.
+    Each side is represented by the sum of the few nearest vectors.
     """
     sums = np.vstack([np.zeros(vectors.shape[1]), np.cumsum(vectors, axis=0, dtype=np.float64)])
     gaps = np.arange(1, len(vectors))

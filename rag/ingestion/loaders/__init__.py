@@ -47,7 +47,9 @@ class ExtractionLimits:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedFile:
-    """A file which passed `check`. `decrypted` is a protected PDF without protection, else `None`."""
+    """A file which passed `check`. `decrypted` is a protected PDF after unlocking, or `None` if there was no
+    protection.
+    """
 
     page_count: int
     kind: FileKind = "pdf"
@@ -56,7 +58,7 @@ class CheckedFile:
 
 @dataclass(frozen=True)
 class AttachedFile:
-    """A file attached to a mail or PDF, with the name from the mail or PDF."""
+    """A file attached to an email or PDF, under the name stated there."""
 
     name: str
     content: bytes
@@ -102,7 +104,6 @@ def extracted_from_json(values: Mapping[str, Any], decrypted: bytes | None) -> E
 
 
 def page_from_json(page: Mapping[str, Any]) -> Page:
-    """Build a page from JSON."""
     return Page(
         number=int(page["number"]),
         text=storable(page["text"]),
@@ -114,9 +115,9 @@ def page_from_json(page: Mapping[str, Any]) -> Page:
 
 
 def marks_from_json(marks: Sequence[Mapping[str, Any]] | None) -> tuple[PageMark, ...] | None:
-    """Convert JSON to page marks: boxes around a page's lines, tables and pictures.
+    """Convert JSON to page marks: boxes around a page's lines, tables and images.
 
-    Drops marks with an unknown kind, and marks outside the page. Returns `None` for `None`.
+    Drops marks with an unknown `kind`, and marks outside the page. Returns `None` for `None`.
     """
     if marks is None:
         return None
@@ -601,7 +602,7 @@ FOREIGN_SIGNATURES = (
 
 
 def is_picture(content: bytes) -> bool:
-    """Whether the bytes are a picture in a format from the table."""
+    """Whether the bytes are an image in a supported format."""
     return any(loader.is_sure(content) for loader in PICTURES)
 
 
@@ -622,7 +623,7 @@ def is_readable(path: PurePath) -> bool:
 
 
 def is_followed(path: PurePath) -> bool:
-    """Whether a source imports a file: readable and not a picture, because shared drives are full of photographs."""
+    """Whether a source imports a file: readable and not an image, because shared drives are full of photographs."""
     return is_readable(path) and path.suffix.lower() not in PICTURE_ENDINGS
 
 
@@ -657,8 +658,8 @@ def _warn_if_blank(page: Page) -> Page:
 def attached(content: bytes, file_name: str, options: LoadOptions = DEFAULT_OPTIONS) -> list[AttachedFile]:
     """Return the attached files with a known ending.
 
-    The size limit for a single file applies to all of them together. Pictures are left out, because most pictures in
-    mails belong to signatures. Raises `DocumentError`s.
+    The size limit for a single file applies to all of them together. Images are left out, because most images in emails
+    belong to signatures. Raises `DocumentError`s.
     """
     loader = _loader_for(content, file_name, "", options)
     files: list[AttachedFile] = []
@@ -698,7 +699,7 @@ def _function(place: str) -> Callable[[bytes, LoadOptions], Any]:
 
 
 def kind_of(content: bytes, file_name: str, mime_type: str = "") -> FileKind:
-    """Detect a file's kind by the name's ending, else by the first bytes, else by the declared type.
+    """Detect a file's format by the name's ending, else by the first bytes, else by the declared type.
 
     A file named .pdf always counts as a PDF, for a precise error from the PDF loader. Raises `FileKindUnknown`.
     """
@@ -720,9 +721,9 @@ def kind_of(content: bytes, file_name: str, mime_type: str = "") -> FileKind:
 
 
 def require_as_named(loader: Loader, content: bytes, file_name: str) -> None:
-    """Raise `FileNotAsNamed` if the content's format differs from the format which the file name's ending says.
+    """Raise `FileNotAsNamed` if the content does not have the format which the file name says.
 
-    A text file may contain markup, but no bytes which cannot be text.
+    A text file may contain markup, but no binary data.
     """
     ending = file_name[file_name.rfind(".") :].lower() if "." in file_name else "a text"
     for other in LOADERS:

@@ -50,7 +50,7 @@ class Archive:
             raise InvalidInput("This archive is damaged and cannot be opened. Pack it again.") from exc
 
     def refusal(self, entry: zipfile.ZipInfo) -> str:
-        """Return why a file may not be unpacked, or "" if it may."""
+        """Return the reason why a file may not be unpacked, or "" if it may."""
         path = PurePosixPath(name_of(entry))
         if path.is_absolute() or ".." in path.parts or ":" in path.parts[0]:
             return N_("The name of this file leads out of the archive.")
@@ -80,9 +80,10 @@ class Archive:
 
 
 def _require_short_list(file: IO[bytes]) -> None:
-    """Raise `InvalidInput` if the archive's table of contents would fill the memory.
+    """Raise `InvalidInput` if the archive's contents list would fill the memory.
 
-    The size is read with `ZipFile`'s private function: in an archive with two end records, both must read the same.
+    The size comes from `ZipFile`'s private function. In an archive with two contradicting entries, both then use the
+    same entry.
     """
     end = zipfile._EndRecData(file)  # type: ignore[attr-defined]  # noqa: SLF001, RUF100
     if end is not None and end[zipfile._ECD_SIZE] > MOST_LIST_BYTES:  # type: ignore[attr-defined]  # noqa: SLF001, RUF100

@@ -74,7 +74,7 @@ class Decoded:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Return warnings about a guessed encoding and about letters which could not be decoded."""
+        """Return warnings about a guessed encoding, and about bytes which could not be decoded."""
         missing = self.text.count(UNDECODED) if self.encoding != "utf-8" or self.is_guessed else 0
         named = (ENCODED.format(encoding=self.encoding),) if self.is_guessed and self.encoding != "utf-8" else ()
         return (*named, *((MISSING[missing > 1].format(count=f"{missing:,}"),) if missing else ()))
@@ -87,9 +87,10 @@ def decode(content: bytes) -> tuple[str, str]:
 
 
 def decoded(content: bytes, declared: str = "") -> Decoded:
-    """Decode bytes by byte order mark, in UTF-8, by the declared encoding, or by letters. Raises nothing.
+    """Decode bytes by byte order mark, in UTF-8, by the declared encoding, or in the most likely encoding. Raises
+    nothing.
 
-    `declared` is the charset named in a mail. Charsets with 7-bit bytes are tried first, because their bytes are also
+    `declared` is the charset named in an email. Charsets with 7-bit bytes are tried first, because their bytes are also
     valid UTF-8.
     """
     if SEVEN_BITS.match(declared) and content.isascii() and (name := _usable(content, declared)) is not None:
@@ -127,8 +128,9 @@ def _reads_all(content: bytes, names: Sequence[str]) -> str | None:
 
 
 def _wide(content: bytes) -> str | None:
-    """Detect UTF-16 without a byte order mark, and return the encoding: in most texts, many even or many odd bytes are
-    zero.
+    """Detect UTF-16 without a byte order mark, and return the encoding.
+
+    In most UTF-16 texts, many bytes at even or at odd positions are zero.
     """
     sample = content[:LOOKED_AT]
     if len(sample) < 4 or len(content) % 2 or b"\0" not in sample:

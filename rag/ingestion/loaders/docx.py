@@ -128,7 +128,7 @@ def _note_form(properties: Any) -> str | None:
 def _margins(package: WordPackage, main: str, story: Story, has_even: bool) -> tuple[list[Line], list[Line], int]:
     """Return the lines in visible headers, the lines in visible footers, and the number of characters in both.
 
-    A repeated line is returned a single time, but counted each time.
+    A line on several pages is returned only the first time, but the characters are counted each time.
     """
     above: list[Line] = []
     below: list[Line] = []
@@ -176,7 +176,6 @@ def joined_lines(lines: Iterable[Line], notes: Notes) -> tuple[str, tuple[Sectio
 
 
 def _warnings(package: WordPackage, main: str, story: Story, totals: dict[str, int], text: str) -> Iterator[str]:
-    """Yield warnings about omitted and unread content, each with a count."""
     tallies = story.tallies
     hidden = sum(tally.hidden for tally in tallies.values())
     if hidden:

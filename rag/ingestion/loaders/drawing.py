@@ -70,7 +70,6 @@ def text_of_run(run: Any) -> str:
 
 
 def is_hidden(shape: Any) -> bool:
-    """Whether a shape is hidden."""
     for holder in shape:
         if local_name(holder).startswith("nv"):
             return any((part.get("hidden") or "0") in ("1", "true") for part in holder if local_name(part) == "cNvPr")

@@ -70,7 +70,7 @@ BLANK_LINES = re.compile(r"\n{3,}")
 
 @dataclass
 class _Body:
-    """A mail's text, sections, attached files and mails, and warnings about unread parts."""
+    """An email's text, sections, attached files and emails, and warnings about unread parts."""
 
     parts: list[str] = field(default_factory=list)
     #: Characters so far, including the blank lines between parts.
@@ -104,25 +104,26 @@ class _Body:
 
 
 def load_eml(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
-    """Load a mail as a page, and each mail inside as a further page. Title is the subject, author the sender.
+    """Load an email as a page, and each attached email as a further page.
 
-    Raises `FileProtected` for an encrypted mail, `TooManyPages` for too many mails, else `FileDamaged`.
+    The title is the subject, the author is the sender. Raises `FileProtected` for an encrypted email, `TooManyPages`
+    for too many emails, else `FileDamaged`.
     """
     return guarded(lambda: _load_mails(_parse(content), options))
 
 
 def check_eml(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
-    """Check that the file is a mail, and count the mails inside. Raises the errors of `load_eml`."""
+    """Check that the file is an email, and count the attached emails. Raises the errors of `load_eml`."""
     return guarded(lambda: CheckedFile(page_count=len(_load_mails(_parse(content), options).pages)))
 
 
 def load_msg(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
-    """Load an Outlook message like a mail, with the errors of `load_eml`."""
+    """Load an Outlook message like an email, with the errors of `load_eml`."""
     return guarded(lambda: _load_mails(mail_of(content), options))
 
 
 def check_msg(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
-    """Open an Outlook message and count the mails in the file, with the errors of `load_eml`."""
+    """Open an Outlook message and count the emails inside, with the errors of `load_eml`."""
     return guarded(lambda: CheckedFile(page_count=len(_load_mails(mail_of(content), options).pages)))
 
 
@@ -238,7 +239,7 @@ def _heads(mail: Message) -> tuple[dict[str, str], list[str]]:
 
 
 def _field(value: str, warnings: list[str]) -> str:
-    """Return a header field decoded: encoded words (RFC 2047), and raw bytes in the encoding which fits their letters.
+    """Decode a header field: encoded words (RFC 2047), and raw bytes in the most likely encoding.
 
     Adds to `warnings` if an encoding is guessed.
     """
@@ -266,7 +267,6 @@ def _field(value: str, warnings: list[str]) -> str:
 
 
 def _read(part: Message, depth: int, *, is_first: bool = False) -> _Body:
-    """Read the text in a part and in all inner parts."""
     body = _Body()
     kind = part.get_content_type()
     if depth > DEEPEST:
@@ -293,7 +293,7 @@ def _parts(part: Message) -> list[Message]:
 
 
 def _enclosed_mails(part: Message) -> list[Message]:
-    """Return the mail inside a part, also if a program encoded the mail, which the standard forbids."""
+    """Return the email inside a part, also if a program encoded the email, which the standard forbids."""
     mails = _parts(part)
     encoding = str(part.get("Content-Transfer-Encoding") or "").strip().lower()
     if encoding not in ("base64", "quoted-printable") or not mails or mails[0].keys():
@@ -306,10 +306,9 @@ def _enclosed_mails(part: Message) -> list[Message]:
 
 
 def _one_of(forms: Sequence[_Body]) -> _Body:
-    """Choose between forms like plain text and HTML: return the first with text, unless a later form has much more
-    text.
+    """Choose between alternatives like plain text and HTML: the first with text, unless a later form has much more.
 
-    The chosen form also gets the files and mails attached to other forms.
+    The chosen alternative also gets the files and emails attached to other forms.
     """
     best = next((form for form in forms if form.parts), forms[0] if forms else _Body())
     for form in forms:

@@ -58,9 +58,7 @@ def tables_in(lines: Sequence[str]) -> Iterator[tuple[int, int, list[str]]]:
 
 
 def _widen(line: str) -> str:
-    """Return a line with a filler after each wide East Asian letter: string positions become columns. "|" becomes
-    "/".
-    """
+    """Insert a filler after each wide East Asian character, to make string positions equal columns. "|" becomes "/"."""
     line = line.replace("|", "/")
     if line.isascii():
         return line
@@ -122,7 +120,9 @@ def _cells_below(line: str, columns: Sequence[tuple[int, int]]) -> list[str]:
 
 
 def _is_table(grid: Sequence[Sequence[str]]) -> bool:
-    """Whether the cells are a table with heads and amounts, rather than text columns, a form or a table of contents."""
+    """Whether the cells are a table with column headings and amounts, rather than text columns, a form or a contents
+    list.
+    """
     body = grid[1:]
     firsts = [row[0] for row in grid if row[0]]
     if sum(sum(map(bool, row)) > 1 for row in grid) < 0.8 * len(grid) or sum(map(bool, grid[0])) < len(grid[0]) - 1:

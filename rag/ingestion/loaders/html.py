@@ -356,7 +356,7 @@ def _inner(element: Any, walk: Walk, depth: int, *, keep_lines: bool = False) ->
 
 
 def _find_notes(tree: Any, walk: Walk, unused: Set[str] = frozenset()) -> None:
-    """Store in `walk` the short footnotes to which links refer, by id, to be moved into the linking sentences.
+    """Store short footnotes in `walk`, by id, for insertion into the sentences which link to them.
 
     Footnotes with an id in `unused` are not moved.
     """
@@ -421,7 +421,7 @@ def _note_text(element: Any) -> Iterator[str]:
 
 
 def is_mark(link: Any) -> bool:
-    """Whether a link is a footnote's mark: raised, or with a class, role or address which names footnotes."""
+    """Whether a link is a footnote reference: superscript, or with a class, role or address which names footnotes."""
     if not (link.get("href") or "").startswith("#") or not NOTE_MARK.fullmatch(link.text_content().strip()):
         return False
     named = " ".join(link.get(name) or "" for name in ("class", "role", "epub:type", "href"))
@@ -431,7 +431,7 @@ def is_mark(link: Any) -> bool:
 
 
 def _note_at(element: Any, walk: Walk) -> str | None:
-    """Return a placeholder for the footnote if the element is a footnote's mark, else `None`."""
+    """Return a placeholder for the footnote if the element is a footnote reference, else `None`."""
     if element.tag not in ("a", "sup"):
         return None
     links = [element] if element.tag == "a" else element.findall("a")
@@ -468,7 +468,7 @@ def _table(table: Any, walk: Walk, depth: int) -> Iterator[str]:
 
 
 def is_layout(table: Any) -> bool:
-    """Whether a table only arranges the page, judging by role, number of columns, and blocks in the cells."""
+    """Whether a table is only used for layout, judging by role, number of columns, and blocks in the cells."""
     if (table.get("role") or "").lower() in ("presentation", "none"):
         return True
     rows = [[cell for cell in row if cell.tag in ("td", "th")] for row in _rows_in(table)]

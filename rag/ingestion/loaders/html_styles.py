@@ -46,7 +46,9 @@ MACHINE_IDS = frozenset({"hwpeditorboardcontent"})
 
 @dataclass(frozen=True)
 class Look:
-    """The CSS properties of an element which matter for reading: hidden, struck through, raised, colours."""
+    """The CSS properties of an element which matter for reading: hidden, struck through, superscript or subscript,
+    colours.
+    """
 
     is_hidden: bool = False
     has_no_size: bool = False
@@ -74,8 +76,9 @@ PLAIN = Look()
 
 
 def look_of(style: str, place: int = 0) -> Look:
-    """Return the look given by a CSS style. `place` is the rule's index in the document: for colours, the last rule
-    wins.
+    """Parse the properties which matter for reading from a CSS style.
+
+    `place` is the rule's index in the document: for colours, the last rule wins.
     """
     if not style:
         return PLAIN
@@ -114,7 +117,7 @@ class StyleRules:
     backgrounds: dict[Any, bool] = field(default_factory=dict)
 
     def look_of(self, element: Any) -> Look:
-        """Return an element's look from the rules and the style attribute."""
+        """Return an element's properties from the rules and the style attribute."""
         look = look_of(element.get("style") or "", OWN_STYLE)
         if not self.by_mark:
             return look
@@ -160,7 +163,7 @@ def is_hidden(element: Any, rules: StyleRules) -> bool:
 
 
 def is_struck(element: Any, rules: StyleRules) -> bool:
-    """Whether an element is struck out, as text no longer valid."""
+    """Whether an element is struck through, like text which is no longer valid."""
     return element.tag in ("del", "s", "strike") or rules.look_of(element).is_struck
 
 
@@ -190,7 +193,7 @@ def is_white(colour: str) -> bool:
 
 
 def _has_background(element: Any, rules: StyleRules) -> bool:
-    """Whether the element or a parent has a background, which makes white letters readable."""
+    """Whether the element or a parent has a background, which makes white text readable."""
     elements = []
     has_background = False
     while element is not None and not has_background:

@@ -100,7 +100,6 @@ def _without_marks(line: str) -> str:
 
 
 def _read(content: bytes) -> tuple[str, str, str]:
-    """Return a document's Markdown, title and author."""
     try:
         with unhwp.parse_bytes(content, render_options=unhwp.RenderOptions(table_fallback="html")) as opened:
             return opened.markdown, opened.title or "", opened.author or ""
@@ -180,7 +179,8 @@ INLINE_TEXT: dict[str, Callable[[Any], str]] = {
 
 
 def flattened(content: bytes) -> tuple[bytes, str, Counter[str]]:
-    """Return the .hwpx file with plain paragraphs only, all text in the file, and counts for the kinds in `UNREAD`.
+    """Return the .hwpx file with plain paragraphs only, all text in the file, and counts for the elements listed in
+    `UNREAD`.
 
     Raises `FileDamaged`, and the errors raised by lxml and zipfile.
     """
@@ -228,7 +228,7 @@ def _flatten(root: Any, unread: Counter[str]) -> None:
 
 
 def _write_notes(root: Any) -> None:
-    """Write footnotes and endnotes in brackets after their marks."""
+    """Insert footnotes and endnotes in brackets after their references."""
     notes = [element for element in root.iter() if local_name(element) in NOTES]
     for number, note in enumerate(notes, 1):
         note_text = " ".join(" ".join(_text_in(paragraph).split()) for paragraph in _paragraphs(note))

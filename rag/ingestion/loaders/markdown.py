@@ -41,7 +41,8 @@ COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 def load_markdown(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
     """Load Markdown as a reader sees the page, with headings as sections.
 
-    Comments, front matter and struck text are left out, and footnotes are moved into the sentence which refers to them.
+    Comments, front matter and struck-through text are left out. Footnotes are moved into the sentence which refers to
+    them.
     """
     source = decoded(content)
     text = source.text.replace("\r\n", "\n").removeprefix("\ufeff")
@@ -60,7 +61,6 @@ def load_markdown(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Ext
 
 
 def _rows(table: str) -> str:
-    """Return the rows of an HTML table."""
     try:
         return load_html(table.encode()).pages[0].text.strip()
     except FileEmpty:
@@ -100,7 +100,7 @@ def visible(text: str, read_table: Callable[[str], str]) -> str:
 
 
 def _by_code(text: str) -> list[tuple[str, bool]]:
-    """Return a text's parts in order, each with a flag for code."""
+    """Split a text into parts, in order, each with a flag for code."""
     parts, start = [], 0
     for match in CODE.finditer(text):
         parts += [(text[start : match.start()], False), (match[0], True)]
@@ -188,7 +188,9 @@ class Marks:
 
 
 def written_marks(text: str) -> tuple[str, str]:
-    """Return the text with footnotes, raised and lowered text converted to plain text; also return the struck text."""
+    """Convert footnotes, superscripts and subscripts to plain text ("m^2^" → "m²"). Also return the struck-through
+    text.
+    """
     if not any(mark in text for mark in ("[^", "^[", "~", "^", "<")):
         return text, ""
     marks = Marks()
@@ -279,8 +281,8 @@ def _without_definitions(blocks: list[Block], marks: Marks) -> Iterator[Block]:
 
 
 def _write_marks(text: str, marks: Marks) -> str:
-    """Return a block's text with footnotes, raised and lowered text, and struck text written. Inline code stays
-    unchanged.
+    """Convert a block's footnotes, superscripts and subscripts to plain text, and drop struck-through text. Inline code
+    stays unchanged.
     """
     parts = list(_split_code(text))
     rewritten = "".join(part if is_code else _replace_marks(part, marks) for part, is_code in parts)

@@ -36,7 +36,7 @@ def nested_frames(horizontal: Sequence[Segment], vertical: Sequence[Segment]) ->
 
 
 def _merge(segments: Iterable[Segment]) -> list[Segment]:
-    """Return the segments; segments which continue each other on a line are joined."""
+    """Join segments which continue each other on a line."""
     lines: list[Segment] = []
     for place, begin, end in sorted((round(place), begin, end) for place, begin, end in segments):
         last = lines[-1] if lines else (-math.inf, 0.0, 0.0)
@@ -48,7 +48,7 @@ def _merge(segments: Iterable[Segment]) -> list[Segment]:
 
 
 def _group_touching(across: Sequence[Segment], upright: Sequence[Segment]) -> list[tuple[list[Segment], list[Segment]]]:
-    """Group ruling lines which touch, directly or through other lines. Each group is (horizontal, vertical)."""
+    """Group lines which touch, directly or through other lines. Each group is (horizontal, vertical)."""
     groups: list[tuple[list[Segment], list[Segment]]] = [([line], []) for line in across]
     for line in upright:
         x, low, high = line

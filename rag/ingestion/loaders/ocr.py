@@ -84,7 +84,7 @@ NOTHING_FOUND = N_("Text recognition ({engine}) found no text on this page.")
 
 
 def pages_to_recognise(pages: Sequence[Page], pdf_type: PdfType = "auto") -> list[int]:
-    """Return the page numbers of pages without text, and of pages with a large picture beside text.
+    """Return the page numbers of pages without text, and of pages with a large image in addition to text.
 
     For a `scanned` PDF, all pages are returned, for a `digital` PDF none. Blank pages are left out, because recognition
     would cost money and find nothing.
@@ -241,7 +241,7 @@ def _unreadable() -> str:
 
 
 def with_recognised(pages: Sequence[Page], read: Sequence[Page]) -> tuple[Page, ...]:
-    """Return the pages, with the recognised pages replaced."""
+    """Replace pages by their recognised versions."""
     by_number = {page.number: page for page in read}
     return tuple(by_number.get(page.number, page) for page in pages)
 
@@ -313,7 +313,7 @@ def tesseract_languages(program: str, language: str) -> str:
 
 
 def recognised(page: Page, text: str, engine: str, marks: tuple[PageMark, ...] | None = None) -> Page:
-    """Return the page with the recognised text, which is added below the page's existing text, if any.
+    """Add the recognised text to a page, below the existing text, if any.
 
     `marks` are boxes around recognised lines and tables, or `None` if unknown.
     """
@@ -331,9 +331,9 @@ def recognised(page: Page, text: str, engine: str, marks: tuple[PageMark, ...] |
 
 
 def _marks(page: Page, recognised_marks: tuple[PageMark, ...] | None) -> tuple[PageMark, ...] | None:
-    """Return a page's marks (boxes around lines, tables and pictures) after the pictures were read.
+    """Return a page's marks (boxes around lines, tables and images) after the images were read.
 
-    Each picture's mark is replaced by the marks recognised inside the picture.
+    Each image's mark is replaced by the marks recognised inside the image.
     """
     if recognised_marks is None or page.marks is None:
         return page.marks if page.text.strip() else recognised_marks
@@ -351,7 +351,7 @@ def _is_within(mark: PageMark, picture: PageMark) -> bool:
 def _news(page_text: str, text: str) -> str:
     """Return the recognised lines which the page's text does not contain yet.
 
-    A table with a new row is returned whole, including its heads.
+    A table with a new row is returned whole, including its column headings.
     """
     words = WORD.findall(page_text.casefold())
     runs = {tuple(words[place : place + size]) for size in (1, 2, RUN) for place in range(len(words) - size + 1)}
@@ -370,7 +370,7 @@ def _news(page_text: str, text: str) -> str:
 
 
 def _remove_frame(line: str) -> str:
-    """Remove "|" recognised from ruling lines at both ends, but keep a table row's empty first cell."""
+    """Remove "|" at both ends, recognised from a table's border, but keep a row's empty first cell."""
     bare = FRAME.sub("", line)
     return line.rstrip() if CELL_EDGE in bare else bare
 

@@ -144,7 +144,7 @@ def _load_document(package: OpenDocument) -> ExtractedDocument:
 
 @dataclass
 class _Walk:
-    """Writes a document's parts, and counts content which is not written."""
+    """Converts a document's parts to text, and counts the content left out."""
 
     package: OpenDocument
     notes: Notes = field(default_factory=Notes)
@@ -166,8 +166,9 @@ class _Walk:
             self.lists[name] = {_integer(level.get(f"{TEXT}level"), 1): _list_level(level) for level in style}
 
     def warnings(self, there: str, text: str) -> Iterator[str]:
-        """Yield warnings about omitted and unread content. `there` is all text in the body, `text` the text on the
-        page.
+        """Yield warnings about omitted and unread content.
+
+        `there` is all text in the body, `text` the text on the extracted page.
         """
         if hidden := sum(map(len, self.hidden)):
             yield HIDDEN_TEXT.format(characters=hidden)
@@ -380,7 +381,7 @@ class _Walk:
         return self.notes.refer(small(mark), self.notes.in_place(text)) if mark or text else ""
 
     def _draw(self, shape: Any) -> str:
-        """Read a drawn shape: return a formula; keep text for below the paragraph; count everything else."""
+        """Return a shape's formula. The text is kept for below the paragraph, and other content is counted."""
         name = local_name(shape)
         if name == "frame":
             kinds = {local_name(part): part for part in shape}

@@ -67,7 +67,7 @@ SPECIAL = re.compile(r'[,;:<>@()"\\]')
 
 
 class OutlookMail(Message):
-    """A mail made from a message. `notes` are warnings about unread parts."""
+    """An email made from an Outlook message. `notes` are warnings about unread parts."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -137,7 +137,7 @@ class _Storage:
         self.notes: list[str] = []
 
     def number(self, number: int) -> int:
-        """Return a 32-bit number, 0 if the property is missing."""
+        """Return a 32-bit number property; 0 if missing."""
         return self._values.get(number, (0, 0))[1] & 0xFFFFFFFF
 
     def date(self, number: int) -> str:
@@ -228,7 +228,7 @@ def _mail(message: _Storage, depth: int) -> OutlookMail:
 
 
 def _heads(message: _Storage) -> dict[str, str]:
-    """Return the mail's header fields. Fields missing in the stored header are taken from the message's properties."""
+    """Return the email's header fields. Fields missing in the stored header are taken from the message's properties."""
     kind, content, _ = message.stream(HEADS)
     if kind == WIDE:
         content = content.decode("utf-16-le", "replace").encode()

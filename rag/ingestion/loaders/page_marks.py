@@ -12,7 +12,7 @@ WIDEST_GAP = 2.0
 
 
 def parts_of_page(page: Any) -> Callable[[Box], Box | None]:
-    """Return a function which converts a box in points to shares of the page: left, top, right, bottom.
+    """Return a function which converts a box in points to fractions of the page size: left, top, right, bottom.
 
     The function returns `None` for a box outside the page.
     """
@@ -39,7 +39,7 @@ def around(box: Box, other: Box) -> Box:
 
 
 def line_boxes(boxes: Iterable[Box]) -> Iterator[Box]:
-    """Join the boxes of neighbouring letters on a line."""
+    """Join the boxes of neighbouring characters on a line."""
     run: Box | None = None
     for box in boxes:
         high = box[3] - box[1]

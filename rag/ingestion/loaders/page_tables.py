@@ -64,7 +64,9 @@ class Word:
 
 @dataclass(frozen=True)
 class RulingLines:
-    """Ruling lines: horizontal as (y, left, right), vertical as (x, bottom, top)."""
+    """The straight lines drawn on a page, for example table borders: horizontal (y, left, right), vertical (x, bottom,
+    top).
+    """
 
     horizontal: tuple[tuple[float, float, float], ...]
     vertical: tuple[tuple[float, float, float], ...]
@@ -117,7 +119,7 @@ class PageTable:
         )
 
     def with_heads_of(self, before: PageTable) -> PageTable:
-        """Return this table as a continuation from the previous page, with heads from `before`."""
+        """Return this table, a continuation from the previous page, with the column headings of `before`."""
         heads = before.rows[: before.head_rows]
         has_heads = not heads or self.rows[: len(heads)] == heads
         above, body = self.rows[: len(heads) * has_heads], self.rows[len(heads) * has_heads :]
@@ -140,7 +142,8 @@ def tables_among(
 ) -> list[PageTable]:
     """Find the tables on a page, from top to bottom.
 
-    `row_gap` is the largest gap between rows, `column_gap` the smallest gap between columns; both in letter heights.
+    `row_gap` is the largest gap between rows, `column_gap` the smallest gap between columns; both divided by the text
+    height.
     """
     if not words or len(words) > MOST_WORDS:
         return []
@@ -227,7 +230,6 @@ def _nested_table(
 
 
 def _outside(frame: Box, rules: RulingLines) -> RulingLines:
-    """Return the ruling lines outside a frame."""
     left, bottom, right, top = (edge + step for edge, step in zip(frame, (-1.0, -1.0, 1.0, 1.0), strict=True))
     return RulingLines(
         tuple(r for r in rules.horizontal if not (bottom <= r[0] <= top and left <= r[1] and r[2] <= right)),
@@ -257,7 +259,7 @@ def text_lines(words: Sequence[Word]) -> list[list[Word]]:
 
 
 def _parts(row: Sequence[Word], rules: RulingLines, column_gap: float, *, is_mirrored: bool) -> list[Word]:
-    """Return a line's cells, divided at wide gaps and at vertical ruling lines."""
+    """Split a line into cells, at wide gaps and at vertical lines."""
     low, high = min(word.box[1] for word in row), max(word.box[3] for word in row)
     verticals = [rule for rule in rules.vertical if rule[1] <= high and rule[2] >= low]
     parts: list[Word] = []
@@ -363,7 +365,7 @@ def _goes_on(above: Sequence[Word], line: Sequence[Word], rules: RulingLines, ro
 
 
 def _is_ruled_in(line: Sequence[Word], rules: RulingLines) -> bool:
-    """Whether a line is between vertical lines on its left and right, with a third line between them."""
+    """Whether a line lies between vertical lines on its left and right, with a third line between them."""
     left, right, middle = line[0].box[0], line[-1].box[2], line[0].middle
     verticals = {round(x / SAME_LINE) for x, bottom, top in rules.vertical if bottom - 1 <= middle <= top + 1}
     return (
@@ -509,7 +511,7 @@ def _columns(lines: Sequence[Sequence[Word]]) -> list[tuple[float, float]]:
 
 
 def _columns_below(heads: Sequence[Word], lines: Sequence[Sequence[Word]]) -> list[tuple[float, float]]:
-    """Return a column for each head, widened by the cells below; used if no row is complete."""
+    """Return a column for each heading, widened by the cells below; used if no row is complete."""
     columns = [(head.box[0], head.box[2]) for head in heads]
     for part in (part for line in lines for part in line):
         over = [place for place, (left, right) in enumerate(columns) if part.box[0] < right and part.box[2] > left]
@@ -522,7 +524,7 @@ def _columns_below(heads: Sequence[Word], lines: Sequence[Sequence[Word]]) -> li
 def _bands(
     lines: Sequence[Sequence[Word]], horizontals: Sequence[float], columns: int, has_grid: bool
 ) -> list[list[Sequence[Word]]]:
-    """Group lines into rows: between ruling lines if there are enough, else by the gaps between lines."""
+    """Group lines into rows: between drawn horizontal lines if there are enough, else by the gaps between lines."""
     if has_grid or (len(horizontals) >= 4 and len(horizontals) >= len(lines) / 3):
         by_band: dict[int, list[Sequence[Word]]] = {}
         for line in lines:
@@ -569,8 +571,8 @@ def _gap_within_rows(lines: Sequence[Sequence[Word]], columns: int) -> float:
 
 
 def _rows_in(band: list[Sequence[Word]], columns: int, fewest: int) -> list[list[Sequence[Word]]]:
-    """Return the rows between two ruling lines: a row per line if enough lines start a new cell in every column, else a
-    single row.
+    """Return the rows between two drawn lines: a row per text line if enough lines start a new cell in every column,
+    else a single row.
     """
     full = [line for line in band if len(line) == columns]
     if len(full) < fewest or any(not BEGINNING.match(part.text) for line in full for part in line):
@@ -598,7 +600,9 @@ def _with_wide(
     columns: Sequence[tuple[float, float]],
     cells: list[list[list[Word]]],
 ) -> list[list[list[Word]]]:
-    """Return the cells; a cell which spans several columns, for example a centred head, is repeated in each column."""
+    """Return the cells; a cell which spans several columns, for example a centred heading, is repeated in each
+    column.
+    """
     for band, row in zip(bands, cells, strict=True):
         for part in (part for line in band for part in line):
             over = [
@@ -657,10 +661,10 @@ def _text(words: Sequence[Word]) -> str:
 
 
 def _repeat_heads(grid: list[list[str]], cells: Sequence[Sequence[Sequence[Word]]]) -> None:
-    """Repeat a head in the columns on the right, if these have a second head row but no first head.
+    """Repeat a column heading in the columns on its right, if these have a second heading row but no first heading.
 
-    Only a head which starts at the same position as the head below is repeated: a centred head does not show how many
-    columns it covers.
+    Only a heading which starts exactly above the lower heading is repeated: a centred heading does not show how many
+    columns belong below.
     """
     if len(grid) < FEWEST_ROWS or len(grid[0]) < 3 or (grid[0][0] and grid[1][0]):
         return
@@ -691,7 +695,10 @@ def _repeat_names(grid: list[list[str]]) -> None:
 
 
 def _has_centred_cells(grid: Sequence[Sequence[str]]) -> bool:
-    """Whether the cells start above the row's name: then names are centred, and rows cannot be separated."""
+    """Whether the cells start above their row's name.
+
+    Then names are vertically centred, and rows cannot be separated.
+    """
     return (
         len(grid) > 2 and all(grid[0]) and len(set(grid[0])) == len(grid[0])
         and not grid[1][0] and bool(grid[2][0]) and not all(grid[1][1:])

@@ -135,7 +135,7 @@ def _stray_accents(text: str) -> int:
 
 
 def _mixed_words(text: str) -> float:
-    """Among the words with unusual letters, return the share which mix several scripts: 0 to 1."""
+    """Among the words with unusual letters, return the fraction which mix several scripts: 0 to 1."""
     looked_at = mixed = 0
     for word in text.split()[:2000]:
         if not UNUSUAL.search(word):

@@ -329,7 +329,7 @@ class OpenPdf:
             return True
 
     def _without_text(self, page: pypdfium2.PdfPage | None, number: int, read: RawPage) -> RawPage:
-        """Return a page which has no text with a warning: the page is blank, or a picture."""
+        """Add a warning to a page which has no text: the page is blank, or a scanned image."""
         if read.has_hidden:
             return read
         if self._shows_nothing(page, number):
@@ -383,7 +383,7 @@ def _has_annotations(page: pypdfium2.PdfPage) -> bool:
 
 
 def _render(page: pypdfium2.PdfPage, *, scale: float = 1) -> Any:
-    """Draw the page with `scale` pixels per point, or return `None` on failure."""
+    """Render the page with `scale` pixels per point, or return `None` on failure."""
     try:
         width, height = page.get_size()
         return page.render(scale=scale).to_pil() if width * height <= LARGEST_DRAWN else None
@@ -392,7 +392,7 @@ def _render(page: pypdfium2.PdfPage, *, scale: float = 1) -> Any:
 
 
 def _with_print(page: pypdfium2.PdfPage, places: Sequence[Box]) -> list[Box]:
-    """Return the boxes of pictures on a page which probably contain text."""
+    """Return the boxes of images on a page which probably contain text."""
     if page.get_rotation() % 360 or (drawn := _render(page, scale=PRINT_SCALE)) is None:
         return []
     x, _, _, y = page.get_bbox()

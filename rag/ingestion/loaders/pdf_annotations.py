@@ -69,7 +69,7 @@ class Addition:
 
     @property
     def lettered(self) -> Box:
-        """Return the box around the annotation's first text line, in points; estimated if the box is high."""
+        """Return the box around the annotation's first text line, in points; estimated if the annotation is high."""
         left, bottom, right, top = self.box
         if top - bottom > 3 * TEXT_HEIGHT:
             return left, top - TEXT_HEIGHT - 2, right, top - 2
@@ -250,7 +250,7 @@ def _options(annotation: DictionaryObject) -> list[tuple[str, str]]:
 
 
 def _is_unseen(page: pypdf.PageObject, annotation: DictionaryObject) -> bool:
-    """Whether a field's text cannot be seen: tiny letters, or white letters without a background."""
+    """Whether a field's text cannot be seen: tiny, or white without a background."""
     appearance = _text(_inherited_value(annotation, "/DA"))
     size = FONT_SIZE.search(appearance)
     if size and 0 < float(size[1]) < SMALLEST:
@@ -274,7 +274,7 @@ def _plain(rich: str) -> str:
 
 
 def _drawn_text(page: pypdf.PageObject, annotation: DictionaryObject) -> str:
-    """Return the words which an annotation draws."""
+    """Return the words which an annotation draws on the page."""
     looks = annotation.get("/AP", {}).get("/N")
     looks = looks.get_object() if looks is not None else None
     if isinstance(looks, DictionaryObject) and not isinstance(looks, StreamObject):
@@ -299,7 +299,7 @@ def _file_name(specification: Any) -> str:
 
 @dataclass(frozen=True)
 class PlacedAddition:
-    """An annotation's text, and where to insert it: before or after the letter `index` in the page's text, or below
+    """An annotation's text, and where to insert it: before or after the character `index` in the page's text, or below
     (-1).
     """
 
@@ -309,7 +309,7 @@ class PlacedAddition:
     is_line: bool = False
 
     def word(self) -> PlacedWord:
-        """Return the annotation's text as a word for a table cell. It covers no letters in the page's text."""
+        """Return the annotation's text as a word for a table cell. It covers no characters in the page's text."""
         left, bottom, right, top = self.addition.lettered
         words = " ".join(self.addition.text.split())
         return PlacedWord(Word(words, (left, bottom, min(right, left + 6.0 * len(words)), top)), self.index, self.index)
@@ -371,7 +371,7 @@ def _place(addition: Addition, words: Sequence[PlacedWord]) -> PlacedAddition:
 
 
 def _below(addition: Addition, words: Sequence[PlacedWord]) -> PlacedAddition:
-    """Return the insertion place for an addition: below the nearest line above, preferably in the same column."""
+    """Place an addition below the nearest line above, preferably in the same column."""
     left, _, right, _ = addition.box
     middle = (addition.lettered[1] + addition.lettered[3]) / 2
     above = [placed for placed in words if placed.word.middle >= middle]
@@ -386,8 +386,8 @@ def _below(addition: Addition, words: Sequence[PlacedWord]) -> PlacedAddition:
 
 
 def put_additions(characters: list[str], text: str, placed: Sequence[PlacedAddition]) -> list[str]:
-    """Insert annotations' texts into a page's letters. Return the texts which have no position in the text, to write
-    below.
+    """Insert annotations' texts into a page's characters. Return the texts which have no position in the text, to
+    append below.
     """
     below: list[str] = []
     for item in placed:

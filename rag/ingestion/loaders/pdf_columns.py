@@ -158,10 +158,7 @@ def columns_among(words: Sequence[PlacedWord], tables: Sequence[PageTable], draw
 def columns_in_order(
     words: Sequence[PlacedWord], tables: Sequence[PageTable], drawing: Drawing
 ) -> list[list[PlacedWord]]:
-    """Find columns of running text outside tables, where each column is drawn before the next.
-
-    Without this, columns beside each other look like a table without ruling lines.
-    """
+    """Find columns whose lines are drawn across the page. Tables with borders stay unchanged."""
     rows = _rows([placed for placed in words if not any(_is_in(placed.word, table) for table in tables)])
     ordered: list[list[PlacedWord]] = []
     while rows and (best := _best(rows, drawing)) is not None:
@@ -182,7 +179,10 @@ def columns_in_order(
 
 
 def ordered_spans(spans: Sequence[Span], sets: Sequence[Columns]) -> list[Span]:
-    """Split a page's line spans at column borders, and put them in reading order, where the columns start."""
+    """Find columns with running text outside tables, where each column is drawn before the next.
+
+    Otherwise, columns side by side would look like a table without borders.
+    """
     ordered = list(spans)
     for columns in sets:
         place_of = {

@@ -47,9 +47,9 @@ TOUCHING = 0.2
 
 
 def composed_text(text_page: Any, text: str, *, has_symbols: bool) -> str:
-    """Return a page's text with accents combined with letters, and strokes with signs. The length stays the same.
+    """Combine accents with their letters ("e" + "´" → "é"), and strokes with their signs ("=" + "/" → "≠").
 
-    `has_symbols` means that the page has TeX's symbol fonts.
+    The text keeps the length. `has_symbols` tells whether the page uses TeX's symbol fonts.
     """
     characters = list(text)
     if has_symbols:
@@ -139,7 +139,7 @@ def _is_over(part: Box, sign: Box) -> bool:
 
 
 def _name_signs(text_page: Any, characters: list[str]) -> None:
-    """Replace codes from TeX's symbol fonts by the signs which the font draws."""
+    """Replace character codes from TeX's symbol fonts by the signs which the font draws."""
     for index, character in enumerate(characters):
         if "!" <= character <= "~" and pdfium.FPDFText_HasUnicodeMapError(text_page, index) == 1:
             name, flags = ctypes.create_string_buffer(64), ctypes.c_int()

@@ -38,7 +38,7 @@ SAME_PLACE = 0.05
 
 
 def is_from_the_right(letter: str) -> bool:
-    """Whether a letter's script runs from right to left. Figures belong to no script."""
+    """Whether a letter's script runs from right to left. Digits belong to no script."""
     return letter != "" and bidirectional(letter) in ("R", "AL")
 
 
@@ -48,7 +48,7 @@ def has_words_from_the_right(text: str) -> bool:
 
 
 def ordered_words(text_page: Any, text: str) -> str:
-    """Return a page's text with each right-to-left word's letters in reading order. The word order stays."""
+    """Return a page's text with right-to-left words' letters in reading order. The word order stays."""
     pieces: list[str] = []
     end = 0
     for word in WORD.finditer(text):

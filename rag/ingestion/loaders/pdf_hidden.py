@@ -32,7 +32,7 @@ LONGEST_REPORT = 120
 
 @dataclass(frozen=True)
 class HiddenText:
-    """The hidden letters' indexes in the page's text, and a sentence for administrators about them."""
+    """The hidden characters' indexes in the page's text, and a sentence for administrators about them."""
 
     characters: Sequence[int] = ()
     report: str = ""
@@ -101,7 +101,7 @@ def _is_off(box: Box, page_box: Box) -> bool:
 
 
 def _is_blank(picture: Any, region: Box, page_box: Box, rotation: int) -> bool:
-    """Whether a part of the drawn page is entirely white."""
+    """Whether a region of the rendered page is entirely white."""
     left, bottom, right, top = page_box
     width, height = right - left, top - bottom
     corners = []
@@ -134,7 +134,7 @@ LEAST_ALPHA, BRIGHTEST = 80, 235
 
 @dataclass
 class Bar:
-    """A thin horizontal line, and the page's paths which draw it."""
+    """A thin horizontal line, and the drawn paths which form it."""
 
     box: Box
     paths: list[Any] = field(default_factory=list)
@@ -142,7 +142,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class StruckText:
-    """The struck letters' indexes, and the paths which strike them out."""
+    """Struck-through characters' indexes, and the drawn lines which strike them through."""
 
     characters: Sequence[int] = ()
     paths: Sequence[Any] = ()
@@ -154,9 +154,9 @@ def struck_text(
     texts: Iterable[tuple[int, TextObject]],
     places_of: Callable[[int], Iterator[tuple[int, Box]]],
 ) -> StruckText:
-    """Find the letters struck out by a page's paths, or by annotations with the given boxes.
+    """Find the characters struck through by drawn lines, or by annotations with the given boxes.
 
-    `places_of(address)` yields index and box for each letter which a text object draws.
+    `places_of(address)` yields index and box for each character which a text object draws.
     """
     bars = _bars(paths)
     if not bars and not boxes:

@@ -40,12 +40,12 @@ def owner_of(text_page: Any, index: int) -> int:
 
 
 def owners_of(text_page: Any, text: str) -> list[int]:
-    """Return for each letter the address of the text object which draws it; 0 for letters added by pdfium."""
+    """Return for each character the address of the text object which draws it; 0 for characters added by pdfium."""
     return [owner_of(text_page, index) for index in range(len(text))]
 
 
 def span_of_object(text_page: Any, text: str, address: int, item: TextObject) -> tuple[int, int]:
-    """Return the start and (exclusive) end of a text object's letters in the page's text; (0, 0) if not found."""
+    """Return the start and (exclusive) end of a text object in the page's text; (0, 0) if not found."""
     left, bottom, right, top = item.box
     x = left + min(right - left, item.size) / 4
     index = pdfium.FPDFText_GetCharIndexAtPos(text_page, x, (bottom + top) / 2, 1.0, 2.0)
@@ -60,14 +60,16 @@ def span_of_object(text_page: Any, text: str, address: int, item: TextObject) ->
 
 
 def character_boxes(text_page: Any, text: str, address: int, item: TextObject) -> Iterator[tuple[int, Box]]:
-    """Yield the index and box for each letter which an object draws."""
+    """Yield the index and box for each character which a text object draws."""
     for index in range(*span_of_object(text_page, text, address, item)):
         if (box := box_of(text_page, index)) is not None:
             yield index, box
 
 
 def words_of(text: str, characters: Sequence[str], indexes: Sequence[int]) -> str:
-    """Return the words formed by the letters at these indexes. Letters already removed from the page are left out."""
+    """Return the words formed by the characters at these indexes. Characters already removed from the page are left
+    out.
+    """
     pieces: list[str] = []
     last = -1
     for index in indexes:
@@ -116,7 +118,7 @@ def put_spaces(text_page: Any, text: str, characters: list[str], texts: dict[int
 def find_small_runs(
     text_page: Any, text: str, characters: Sequence[str], texts: dict[int, TextObject]
 ) -> list[SmallRun]:
-    """Find raised and lowered letters, and move their text objects to the baseline."""
+    """Find superscripts and subscripts, and move their text objects to the baseline."""
     drawn = drawn_small(texts)
     is_raised_by_address = set_on_lines(texts)
     return small_runs(

@@ -133,7 +133,7 @@ def _has_between(blanks: Sequence[TextObject], above: _Line, line: _Line) -> boo
 
 
 def _sample_line(text_page: Any, text: str, start: int, end: int, texts: dict[int, TextObject]) -> _Line | None:
-    """Describe a line by a few letters' objects, because checking all letters would take too long."""
+    """Describe a line by a few characters, because checking all would take too long."""
     line = text[start:end]
     first, last = start + len(line) - len(line.lstrip()), start + len(line.rstrip()) - 1
     ends = [owner_of(text_page, first), owner_of(text_page, last)]
@@ -151,7 +151,10 @@ def _sample_line(text_page: Any, text: str, start: int, end: int, texts: dict[in
 
 
 def positions_of(lines: Sequence[str], places: dict[int, Box | None]) -> dict[int, Box]:
-    """Convert boxes by index in `lines` to boxes by line number in the text, in which a table has several lines."""
+    """Convert boxes by index in `lines` to boxes by line number in the text.
+
+    The numbers differ, because a table is a single item in `lines` with several text lines.
+    """
     boxes: dict[int, Box] = {}
     position = 0
     for index, line in enumerate(lines):
@@ -170,7 +173,7 @@ FEWEST_LINES = 1.5
 
 
 def separate_boxes(words: Sequence[PlacedWord], rules: RulingLines) -> list[Columns]:
-    """Return the words inside separate frames which lie beside each other, from top to bottom, left to right."""
+    """Return the words inside frames which are side by side, from top to bottom, left to right."""
     if len(rules.vertical) < 4 or len(rules.vertical) + len(rules.horizontal) > MOST_SEGMENTS:
         return []
     separate = _without_cells(list(_boxes(rules)), rules)
@@ -227,7 +230,9 @@ def _boxes(rules: RulingLines) -> Iterator[Box]:
 
 
 def _end(rules: RulingLines, left: float, right: float, height: float, way: int) -> float | None:
-    """Return the height of the horizontal line which joins two vertical sides at one end; corners may be rounded."""
+    """Return the y position of the horizontal line which joins two vertical sides at one end; corners may be
+    rounded.
+    """
     for y, begin, end in rules.horizontal:
         away = way * (y - height)
         if (
@@ -265,7 +270,6 @@ def _overlap(box: Box, other: Box) -> bool:
 
 
 def _share(box: Box, other: Box) -> bool:
-    """Whether boxes share a side."""
     is_at_side = box[1] < other[3] - SAME and other[1] < box[3] - SAME
     is_above = box[0] < other[2] - SAME and other[0] < box[2] - SAME
     return (is_at_side and min(abs(box[0] - other[2]), abs(box[2] - other[0])) <= SAME) or (
@@ -322,9 +326,10 @@ def _follow(above: Box, below: Box) -> bool:
 
 
 def _full(lines: Sequence[str], boxes: dict[int, Box], places: Sequence[int]) -> set[int]:
-    """Return the numbers of lines without room for a further syllable.
+    """Return the line numbers without room for a further syllable.
 
-    Empty if the lines differ in their number of syllables: then the program moved whole words and justified the lines.
+    Empty if the lines differ in their number of syllables: then the writing program moved whole words and justified the
+    lines.
     """
     if not places:
         return set()

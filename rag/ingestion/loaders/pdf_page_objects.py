@@ -131,7 +131,7 @@ class PageObjects:
             self.pictures.append(_transform((0.0, 0.0, 1.0, 1.0), matrix))
 
     def may_have_tables(self) -> bool:
-        """Whether ruling lines are drawn, or several rows of text have a gap like between columns."""
+        """Whether lines are drawn, or several text rows have aligned gaps, like columns."""
         if self.rules >= FEWEST_RULES:
             return True
         rows = {
@@ -177,7 +177,7 @@ def _combine(inner: Matrix, outer: Matrix | None) -> Matrix:
 
 
 def _transform(box: Box, matrix: Matrix) -> Box:
-    """Return the bounding box after moving, turning and stretching a box by a matrix."""
+    """Return the bounding box for a box moved, rotated and stretched by a matrix."""
     a, b, c, d, e, f = matrix
     corners = [(x, y) for x in (box[0], box[2]) for y in (box[1], box[3])]
     xs = [a * x + c * y + e for x, y in corners]

@@ -43,7 +43,7 @@ MOST_CHARACTERS = 12
 
 @dataclass(frozen=True, slots=True)
 class SmallRun:
-    """Consecutive raised or lowered letters: start and (exclusive) end in the page's text."""
+    """Consecutive superscript or subscript characters: start and (exclusive) end in the page's text."""
 
     start: int
     end: int
@@ -52,14 +52,17 @@ class SmallRun:
     is_fraction: bool = False
 
     def describe(self, before: str, part: str) -> tuple[str, bool]:
-        """Return the letters as they are written in the text, and whether they are a footnote's mark."""
+        """Convert the run to text ("10³", "CO₂"), and tell whether it is a footnote reference."""
         if self.is_fraction:
             return f"{' ' if before[-1:].isdigit() else ''}{part}", False
         return raised(before, part) if self.is_raised else (lowered(part), False)
 
 
 def set_on_lines(texts: dict[int, TextObject]) -> dict[int, bool]:
-    """Move raised and lowered text objects to the baseline. Return by address: true for raised, false for lowered."""
+    """Move superscript and subscript text objects to the baseline.
+
+    Returns true for superscripts and false for subscripts, by address.
+    """
     is_raised_by_address: dict[int, bool] = {}
     neighbour: TextObject | None = None
     #: The previous piece, which may be a mark at the start of its line.
@@ -94,7 +97,7 @@ def _set_on(item: TextObject, line: TextObject) -> TextObject:
 
 
 def _is_raised(item: TextObject, neighbour: TextObject, *, is_before: bool = False) -> bool | None:
-    """Return True if a text object is raised beside the neighbour, False if lowered, else `None`."""
+    """Return True if a text object is superscript compared with its neighbour, False if subscript, else `None`."""
     size = neighbour.line_size or neighbour.size
     if not (item.is_level and neighbour.is_level and SMALLEST * size <= item.size <= LARGEST * size):
         return None
@@ -108,8 +111,9 @@ def _is_raised(item: TextObject, neighbour: TextObject, *, is_before: bool = Fal
 
 
 def drawn_small(texts: dict[int, TextObject]) -> dict[int, bool]:
-    """Find raised (true) and lowered (false) glyphs inside text in the normal size, by address; they may be small
-    figures.
+    """Find small glyphs above (true) or below (false) a line's middle in the normal font size, by address.
+
+    They may be superscript or subscript digits with a separate glyph in the font.
     """
     is_raised_by_address: dict[int, bool] = {}
     for address, item in texts.items():
@@ -134,9 +138,9 @@ def small_runs(
     characters: Sequence[str],
     drawn: dict[int, bool],
 ) -> list[SmallRun]:
-    """Return the runs of raised and lowered letters. Adjacent pieces are joined.
+    """Return the runs of superscript and subscript characters. Adjacent pieces are joined.
 
-    `span_of(address)` returns a piece's start and end in the text. From `drawn`, only figures are used.
+    `span_of(address)` returns a piece's start and end in the text. From `drawn`, only digits are used.
     """
     runs: list[SmallRun] = []
     pieces = [(*span_of(address), is_raised) for address, is_raised in placed.items()]
@@ -157,7 +161,7 @@ def small_runs(
 
 
 def mark_runs(characters: list[str], runs: Sequence[SmallRun]) -> None:
-    """Mark raised and lowered letters in a page's text with placeholders, which `written_lines` replaces."""
+    """Replace superscripts and subscripts in a page's text by placeholders, which `written_lines` resolves."""
     for run in runs:
         run_text = "".join(characters[run.start : run.end]).strip()
         if run.is_fraction:
@@ -168,7 +172,7 @@ def mark_runs(characters: list[str], runs: Sequence[SmallRun]) -> None:
 
 
 def with_small_characters(words: Sequence[PlacedWord], text: str, runs: Sequence[SmallRun]) -> list[PlacedWord]:
-    """Write raised and lowered letters in table cells, and return the words. A footnote's mark stays in the cell."""
+    """Insert superscripts and subscripts into table cells' words. A footnote reference stays in the cell."""
     changed = list(words)
     for number, placed in enumerate(words):
         # If some letters of a word were not found, the letters have no known places.
@@ -186,16 +190,17 @@ def with_small_characters(words: Sequence[PlacedWord], text: str, runs: Sequence
 
 
 class _PageNotes(Notes):
-    """The footnotes on a page: only their marks, because the footnotes' texts stay at the bottom."""
+    """The footnotes on a page: only their references, because the footnotes' texts stay at the bottom."""
 
     def add_line(self, mark: str, text: str) -> None:
         pass
 
 
 def written_lines(lines: Sequence[str], styles: dict[str, Style]) -> tuple[list[str], dict[str, Style]]:
-    """Return a page's lines with raised and lowered letters written, and footnote marks moved to the ends of sentences.
+    """Convert the placeholders for superscripts and subscripts to text, and move footnote references to the ends of
+    sentences.
 
-    Also returns the styles by line text.
+    Returns the lines, and the styles by line text.
     """
     if not any(PART_MARKS.search(line) for line in lines):
         return list(lines), styles
@@ -212,9 +217,9 @@ def written_lines(lines: Sequence[str], styles: dict[str, Style]) -> tuple[list[
 
 
 def _going_on(lines: Sequence[str]) -> Iterator[list[str]]:
-    """Group lines: a line, and the following lines which start in lower case, because the sentence continues.
+    """Group each line with the following lines which continue the sentence in lower case.
 
-    A table is a line with line breaks, and a separate group.
+    A table (a line with line breaks) is a separate group.
     """
     group: list[str] = []
     for line in lines:

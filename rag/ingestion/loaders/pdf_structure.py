@@ -155,7 +155,7 @@ NO_DATES = ("1601-01-01", "1904-01-01", "1970-01-01", "1980-01-01", "2000-01-01T
 class PdfFacts:
     """A PDF's properties; "" for missing properties.
 
-    Dates are in ISO 8601, without time if unknown; the language has two letters.
+    Dates are in ISO 8601, without time if unknown. The language is a two-letter code.
     """
 
     title: str = ""
@@ -206,7 +206,7 @@ def iso_date(text: str) -> str:
 
 
 def language_code(claimed: str) -> str:
-    """Shorten a language tag to two letters; "" if this is no language tag."""
+    """Shorten a language tag to a two-letter code; "" if this is no language tag."""
     match = re.match(r"[A-Za-z]{2}(?![A-Za-z])", claimed)
     return match[0].lower() if match else ""
 
@@ -220,7 +220,7 @@ def _iso_of_xmp(text: str) -> str:
 
 
 def _zone(text: str | None) -> timezone | None:
-    """Return the offset, or `None` if missing or impossible."""
+    """Return the time zone, or `None` if missing or impossible."""
     if not text:
         return None
     if text == "Z":

@@ -41,7 +41,7 @@ FEWEST_COLUMN_LINES = 6
 
 @dataclass(frozen=True)
 class TextWithTables:
-    """A page's original text; a list with each letter, into which tables are inserted; and the tables' boxes on the
+    """A page's original text, the characters in a list into which tables are inserted, and the tables' boxes on the
     page.
     """
 
@@ -82,7 +82,7 @@ def tables_with(
 ) -> tuple[list[PageTable], list[PlacedAddition]]:
     """Return a page's tables, and the additions (form values and typed notes) inside their cells.
 
-    Only tables with ruling lines take additions: a label beside a form field is no table row.
+    Only tables with borders take additions: a label next to a form field is no table row.
     """
     page_words = [placed.word for placed in words]
     values = [placed for placed in additions if not placed.addition.is_separate and placed.index >= 0]
@@ -101,9 +101,9 @@ def _is_within(placed: PlacedAddition, table: PageTable) -> bool:
 
 
 def listings(text_page: Any, text: str, texts: dict[int, TextObject], rules: RulingLines) -> set[int]:
-    """Return the indexes of letters in fixed-width lines, which may be lists; empty if most text is fixed-width.
+    """Return the indexes of characters in fixed-width lines, which may be lists; empty if most text is fixed-width.
 
-    Lines inside tables with ruling lines are left out.
+    Lines inside tables with borders are left out.
     """
     fixed = sum(item.box[2] - item.box[0] for item in texts.values() if item.is_fixed)
     if not 0 < fixed <= 0.5 * sum(item.box[2] - item.box[0] for item in texts.values()):
@@ -123,7 +123,7 @@ def listings(text_page: Any, text: str, texts: dict[int, TextObject], rules: Rul
 
 
 def put_lists(text_page: Any, put: TextWithTables, objects: PageObjects) -> set[int]:
-    """Write rows in place of the lists in a fixed-width font; return the indexes of the lists' letters."""
+    """Write rows in place of the lists in a fixed-width font. Return the indexes of the lists' characters."""
 
     def is_fixed(index: int) -> bool:
         item = objects.texts.get(owner_of(text_page, index))
@@ -144,8 +144,9 @@ def put_lists(text_page: Any, put: TextWithTables, objects: PageObjects) -> set[
 
 
 def going_on(tables: list[PageTable], table_above: PageTable | None) -> list[PageTable]:
-    """Return the page's tables. A first table which continues `table_above`, the last table on the previous page, gets
-    the same column heads.
+    """Return the page's tables, the first with column headings from `table_above` for a continued table.
+
+    `table_above` is the last table on the previous page.
     """
     if tables and table_above is not None and tables[0].goes_on_from(table_above):
         return [tables[0].with_heads_of(table_above), *tables[1:]]
@@ -166,9 +167,10 @@ def holds_columns(table: PageTable, sets: Sequence[Columns]) -> bool:
 def put_tables(
     put: TextWithTables, words: Sequence[PlacedWord | TurnedWord], tables: Sequence[PageTable], turn: int = 0
 ) -> set[int]:
-    """Write each table's rows in place of the table's words, at the first word. Return the replaced letters' indexes.
+    """Write each table's rows in place of the table's words, at the first word. Return the replaced characters'
+    indexes.
 
-    Boxes are converted back to the unturned page by `turn`, and stored in `put.boxes`.
+    Boxes are converted back to the unrotated page by `turn`, and stored in `put.boxes`.
     """
     text, characters = put.text, put.characters
     replaced: set[int] = set()
@@ -246,7 +248,7 @@ def _turn_at(text_page: Any, index: int, texts: dict[int, TextObject]) -> int:
 
 
 def mask_text(text: str, characters: Sequence[str], turned: dict[int, list[TurnedWord]]) -> str:
-    """Return the page's text with blanks in place of omitted and turned letters."""
+    """Return the page's text with blanks in place of omitted and rotated characters."""
     mask_text = [text[index] if character else " " for index, character in enumerate(characters)]
     for words in turned.values():
         for word in words:
@@ -263,7 +265,7 @@ def put_turned(
     main: int,
     columns: Sequence[Columns],
 ) -> list[PageTable]:
-    """Write tables and turned words into the text. Return the tables with turn `main`, except text columns.
+    """Write tables and rotated words into the text. Return the tables with turn `main`, except text columns.
 
     A turn counts quarter turns counterclockwise, 0 for horizontal text. `frames` has the words by turn.
     """
@@ -302,7 +304,7 @@ def fixed_width_tables(
     is_fixed: Callable[[int], bool],
     rules: RulingLines,
 ) -> Iterator[tuple[list[int], list[str], Box]]:
-    """Yield each table: the letters' indexes, the rows, and the box. `spans` are the page's lines."""
+    """Yield each table: the characters' indexes, the rows, and the box. `spans` are the page's lines."""
     boxes: list[dict[int, Box]] = []
     for start, end in spans:
         visible = [index for index in range(start, end) if characters[index].strip()]
@@ -333,7 +335,7 @@ def fixed_width_tables(
 
 
 def _line_text(line: dict[int, Box], characters: Sequence[str], begin: float, width: float) -> str:
-    """Return a line's text, with blanks to put each letter at the right position."""
+    """Return a line's text, with blanks to put each character at the right position."""
     cells: list[str] = []
     for index, box in sorted(line.items(), key=lambda item: item[1][0]):
         place = round((box[0] - begin) / width) if width > 0 else len(cells)

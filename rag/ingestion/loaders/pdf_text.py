@@ -90,9 +90,9 @@ def read_page(
 ) -> RawPage:
     """Read an open pypdfium2 page, without hidden text.
 
-    `draw` returns the page in a picture with one pixel per point, or `None`, and is only called if white letters may be
-    hidden. `table_above` is the last table on the previous page, which may continue here. `annotations` lie on the
-    page. `has_paragraphs_by_gaps` adds an empty line at each gap wider than usual. Raises pypdfium2's errors.
+    `draw` renders the page to an image with a pixel per point, or returns `None`; `draw` is only called if white text
+    may be hidden. `table_above` is the last table on the previous page, which may continue here. `annotations` lie on
+    the page. `has_paragraphs_by_gaps` adds an empty line at each gap wider than usual. Raises pypdfium2's errors.
     """
     text_page = page.get_textpage()
     try:
@@ -108,7 +108,7 @@ def read_page(
 
 
 class _PageReader:
-    """A page being read. Each step removes, moves or replaces letters in the text."""
+    """A page being read. Each step removes, moves or replaces characters in the text."""
 
     def __init__(self, page: Any, text_page: Any, annotations: Annotations) -> None:
         self._page = page
@@ -142,12 +142,12 @@ class _PageReader:
         self._marks: list[PageMark] = []
 
     def leave_out_hidden(self, draw: Callable[[], Any]) -> None:
-        """Remove letters which people looking at the page do not see."""
+        """Remove characters which are invisible on the page."""
         self._hidden = find_hidden_text(self._page, self._text_page, self._text, self._objects, draw)
         self._leave_out(self._hidden.characters)
 
     def leave_out_struck(self) -> None:
-        """Remove letters which are struck out from the text."""
+        """Remove struck-through characters from the text."""
         texts = self._objects.texts
         self._struck = struck_text(
             self._objects.paths,
@@ -165,9 +165,7 @@ class _PageReader:
         self._places += [("left out", box) for box in line_boxes(box for box in boxes if box is not None)]
 
     def place_words(self) -> None:
-        """Mark raised and lowered letters, choose places for annotations' texts, and find the words' boxes if they are
-        needed.
-        """
+        """Find superscripts, subscripts, and positions for annotations' texts; find the words' boxes if needed."""
         text_page, text, characters, objects = self._text_page, self._text, self._characters, self._objects
         runs = find_small_runs(text_page, text, characters, objects.texts)
         self._turned = find_turned_words(text_page, text, characters, objects.texts)
@@ -187,7 +185,7 @@ class _PageReader:
         self._places += [("note", placed.addition.box) for placed in self._additions]
 
     def put_tables(self, table_above: PageTable | None) -> None:
-        """Insert lists, tables and turned words at their positions in the text, and find the columns."""
+        """Insert lists, tables and rotated words at their positions in the text, and find the columns."""
         in_lists = set() if self._turned else put_lists(self._text_page, self._put, self._objects)
         if not self._may_have_tables and not self._is_crossed:
             for turned_words in self._turned.values():

@@ -25,8 +25,8 @@ NAME_DISTANCE = 5.0
 
 @dataclass(frozen=True, slots=True)
 class TurnedWord:
-    """A turned word: the box on the page rotated to make the word horizontal, and the letters' indexes in the page's
-    text.
+    """A rotated word: the box on the page rotated to make the word horizontal, and the characters' indexes in the
+    page's text.
     """
 
     word: Word
@@ -34,7 +34,7 @@ class TurnedWord:
 
 
 def turn_of(a: float, b: float, d: float) -> int:
-    """Return a text's turn from three numbers in the text matrix; 0 also for slanted text."""
+    """Return a text's rotation in quarter turns, from three numbers in the text matrix; 0 also for slanted text."""
     if abs(a) < 0.01 * abs(b):
         return 1 if b > 0 else 3
     return 2 if a < 0 and d < 0 and abs(b) < 0.01 * abs(a) else 0
@@ -54,7 +54,7 @@ def turned_box(box: Box, turn: int) -> Box:
 
 
 def turned_rules(rules: RulingLines, turn: int) -> RulingLines:
-    """Convert a page's ruling lines to the page rotated to make text with this turn horizontal."""
+    """Convert a page's drawn lines to the page rotated to make text with this turn horizontal."""
     flat = [turned_box((left, y, right, y), turn) for y, left, right in rules.horizontal]
     upright = [turned_box((x, bottom, x, top), turn) for x, bottom, top in rules.vertical]
     if turn % 2:
@@ -66,7 +66,10 @@ def turned_rules(rules: RulingLines, turn: int) -> RulingLines:
 
 
 def turned_words(characters: Iterable[tuple[int, str, Box]], turn: int) -> list[TurnedWord]:
-    """Join letters into words by position alone: pdfium breaks lines inside turned words, and mixes neighbours."""
+    """Join characters into words by position alone.
+
+    pdfium breaks lines inside rotated words, and mixes neighbours.
+    """
     words: list[TurnedWord] = []
     for line in _lines_of(_glyphs(characters, turn)):
         pieces: list[list[TurnedWord]] = []
@@ -80,7 +83,7 @@ def turned_words(characters: Iterable[tuple[int, str, Box]], turn: int) -> list[
 
 
 def _glyphs(characters: Iterable[tuple[int, str, Box]], turn: int) -> list[TurnedWord]:
-    """Return each letter with the box on the page rotated by `turn`. Ligatures cut by pdfium, like "ffi", are
+    """Return each character with the box on the page rotated by `turn`. Ligatures split by pdfium, like "ffi", are
     rejoined.
     """
     glyphs: list[TurnedWord] = []
@@ -120,11 +123,10 @@ def _join(pieces: Sequence[TurnedWord]) -> TurnedWord:
 def upright_heads(
     words: Sequence[TurnedWord], turn: int, main: int, rules: RulingLines, upright: Sequence[Word]
 ) -> list[TurnedWord]:
-    """Convert turned column heads and row names in tables to horizontal words, with boxes on the page rotated by
-    `main`.
+    """Convert rotated column headings and row names in tables to horizontal words.
 
-    `rules` are the page's ruling lines, `upright` the horizontal words. Notes in the margin are left out: they lie
-    outside the table's lines and columns.
+    Their boxes are on the page rotated by `main`. `rules` are the page's drawn lines, `upright` the horizontal words.
+    Notes in the margin are left out: they lie outside the table's lines and columns.
     """
     if len(words) > MOST_HEADS:
         return []
@@ -159,7 +161,7 @@ def upright_heads(
 
 
 def _heads(words: Sequence[TurnedWord], rules: RulingLines) -> list[list[TurnedWord]]:
-    """Return each head's words. The words in a head have no wide gap, and may continue on lines close below."""
+    """Group words into headings. The words in a heading have no wide gap, and may continue on lines close below."""
     by_word = {id(word.word): word for word in words}
     heads: list[list[TurnedWord]] = []
     for line in text_lines([word.word for word in words]):
@@ -187,7 +189,7 @@ def _parts(line: Sequence[TurnedWord], rules: RulingLines) -> list[list[TurnedWo
 
 
 def _goes_on(head: Sequence[TurnedWord], part: Sequence[TurnedWord], rules: RulingLines) -> bool:
-    """Whether a part is a head's next line: close below, without a ruling line between."""
+    """Whether a part is a heading's next line: close below, without a drawn line between."""
     above, below = head[-1].word, part[0].word
     left, right = below.box[0], part[-1].word.box[2]
     return (
@@ -201,7 +203,6 @@ def _goes_on(head: Sequence[TurnedWord], part: Sequence[TurnedWord], rules: Ruli
 
 
 def _box_in_frame(head: Sequence[TurnedWord], turn: int, main: int) -> Box:
-    """Return a head's box on the page rotated by `main`."""
     boxes = [turned_box(word.word.box, main - turn) for word in head]
     return min(b[0] for b in boxes), min(b[1] for b in boxes), max(b[2] for b in boxes), max(b[3] for b in boxes)
 
@@ -219,7 +220,7 @@ def _is_enclosed(box: Box, verticals: Sequence[tuple[float, float, float]], heig
 
 
 def _stand_upright(head: Sequence[TurnedWord], box: Box, middle: float) -> TurnedWord:
-    """Return a head converted to a single horizontal word with the box's width, on a line at the height `middle`."""
+    """Convert a heading to a single horizontal word with the box's width, on a line at the height `middle`."""
     height = min(word.word.height for word in head)
     text = " ".join(word.word.text for word in head)
     upright = Word(text, (box[0], middle - height / 2, box[2], middle + height / 2))
@@ -227,7 +228,7 @@ def _stand_upright(head: Sequence[TurnedWord], box: Box, middle: float) -> Turne
 
 
 def put_turned_lines(characters: list[str], text: str, words: Sequence[TurnedWord]) -> None:
-    """Write turned words line by line, if pdfium's text has them in a different order."""
+    """Put rotated words in order, line by line, if pdfium's text has them in a different order."""
     by_word = {id(word.word): word for word in words}
     lines = [[by_word[id(word)] for word in line] for line in text_lines([word.word for word in words])]
     in_lines = [word.word.text for line in lines for word in line]
@@ -242,7 +243,7 @@ def put_turned_lines(characters: list[str], text: str, words: Sequence[TurnedWor
 
 
 def take_out(characters: list[str], text: str, indexes: Iterable[int]) -> None:
-    """Remove letters from a page's text, and the blanks between removed letters."""
+    """Remove characters from a page's text, and the blanks between them."""
     ordered = sorted(indexes)
     for index in ordered:
         characters[index] = ""

@@ -28,7 +28,7 @@ NARROW = re.compile(r"[\x21-\u024f\u0370-\u04ff\u2010-\u2044\u20a0-\u20bf\ufffe]
 
 @dataclass(frozen=True, slots=True)
 class PlacedWord:
-    """A word, and the start and (exclusive) end of its letters in the page's text."""
+    """A word, and the start and (exclusive) end of its characters in the page's text."""
 
     word: Word
     start: int
@@ -91,7 +91,7 @@ def _words_by_character(text_page: Any, run: str, start: int) -> Iterator[Placed
 
 
 def box_of(text_page: Any, index: int) -> Box | None:
-    """Return a letter's box in points, as high as the line; `None` if pdfium has no box."""
+    """Return a character's box in points, as high as the line; `None` if pdfium has no box."""
     rect = pdfium.FS_RECTF()
     if not pdfium.FPDFText_GetLooseCharBox(text_page, index, rect):
         return None

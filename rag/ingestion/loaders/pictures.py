@@ -38,7 +38,7 @@ SHORTEST_PIECE = 12
 
 
 def draw_page(content: bytes, number: int, *, highlight: str, scale: float, sentence: str = "") -> bytes:
-    """Draw a page, counted from 1, as PNG. Raises `PdfDamaged`.
+    """Render a page, counted from 1, as PNG. Raises `PdfDamaged`.
 
     `highlight` is the passage to mark, if found on the page; `sentence`, a part of the passage, is marked more
     strongly.
@@ -132,8 +132,8 @@ def fold(text: str) -> str:
 
 
 def marked(picture: Image.Image, page: Any, boxes: list[Box], strong: Sequence[Box] = ()) -> Image.Image:
-    """Return the picture with rectangles marked, also on rotated and cropped pages; `strong` rectangles are drawn on
-    top.
+    """Return the image with rectangles marked, also on rotated and cropped pages; `strong` rectangles are drawn
+    on top.
     """
     layer = Image.new("RGB", picture.size, (255, 255, 255))
     draw = ImageDraw.Draw(layer)
@@ -151,7 +151,7 @@ def marked(picture: Image.Image, page: Any, boxes: list[Box], strong: Sequence[B
 
 
 def line_boxes(boxes: list[Box]) -> list[Box]:
-    """Join boxes beside each other on a line, because PDFs divide lines into pieces."""
+    """Join neighbouring boxes on a line, because PDFs divide lines into pieces."""
     merged: list[Box] = []
     for box in boxes:
         if merged:
@@ -220,7 +220,7 @@ def looks_like_print(picture: Any) -> bool:
 
 
 def as_ink(content: bytes) -> bytes:
-    """Convert a drawn page (PNG) to black and white: black where darker than the surroundings.
+    """Convert a rendered page (PNG) to black and white: black where darker than the surroundings.
 
     Used for text on coloured backgrounds.
     """
@@ -282,7 +282,7 @@ def load_picture(content: bytes, options: LoadOptions) -> ExtractedDocument:
 
 
 def drawn_picture(content: bytes, number: int, *, scale: float) -> bytes:
-    """Draw a page as PNG, upright and never enlarged."""
+    """Render an image file's page to PNG, upright and never enlarged."""
     buffer = io.BytesIO()
     with opened(content) as picture:
         frame_of(picture, number, scale=scale).save(buffer, "PNG", compress_level=3)
@@ -300,7 +300,7 @@ def pictures_as_pdf(content: bytes, numbers: Sequence[int]) -> bytes:
 
 @contextmanager
 def opened(content: bytes) -> Iterator[Image.Image]:
-    """Yield a picture, opened without decoding, if it is within the size limits. Raises `FileDamaged` and
+    """Yield an image, opened without decoding, if it is within the size limits. Raises `FileDamaged` and
     `FileTooLarge`.
     """
     is_of_phone = PHONE_PICTURE.match(content) is not None

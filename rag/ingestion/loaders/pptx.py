@@ -215,7 +215,6 @@ class _Slide:
             self.left_out.extend(_texts(data))
 
     def _diagram(self, data: Any) -> None:
-        """Add a diagram's text (SmartArt), a line for each point."""
         links = next(data.iter(DGM + "relIds"), None)
         root = None if links is None else self.package.by_link(self.part, links.get(R + "dm") or "")
         if root is None:

@@ -50,7 +50,10 @@ LOOKED_AT = 40
 
 
 def raised(before: str, text: str) -> tuple[str, bool]:
-    """Return raised characters as text, and whether they are a footnote's mark. `before` is the preceding text."""
+    """Convert superscripts to text ("10" + "3" → "³"), and tell whether they are a footnote reference.
+
+    `before` is the preceding text.
+    """
     mark = text.strip()
     if not mark:
         return text, False
@@ -81,7 +84,7 @@ def _is_power(mark: str, before: str, word: re.Match[str] | None, number: re.Mat
 
 
 def minutes_or_cents(before: str, text: str, after: str) -> str:
-    """Return raised figures after ":", "." or "," if they are minutes or cents, else ""."""
+    """Convert superscript digits to minutes ("8" + "00" → ":00") or cents; "" if the context fits neither."""
     figures = text.strip()
     if HOUR.search(before) and MINUTES.fullmatch(figures) and BEHIND_TIME.match(after):
         return f":{figures}"
@@ -94,7 +97,7 @@ def minutes_or_cents(before: str, text: str, after: str) -> str:
 
 
 def placed_in_cell(before: str, text: str, place: str) -> str:
-    """Return a raised or lowered part, written for a table cell. A footnote's mark is not moved."""
+    """Convert a superscript or subscript in a table cell to text. A footnote reference is not moved."""
     if not text.strip() or not place.startswith(("super", "sub")):
         return text
     if place.startswith("sub"):
@@ -104,12 +107,12 @@ def placed_in_cell(before: str, text: str, place: str) -> str:
 
 
 def lowered(text: str) -> str:
-    """Write lowered characters as text, with small figures."""
+    """Convert subscripts to text: "2" → "₂"."""
     return text.translate(LOWERED) if LOWERABLE.fullmatch(text.strip()) else text
 
 
 def small(text: str) -> str:
-    """Return a text in small raised characters; unchanged unless all characters have a raised form."""
+    """Convert to superscript characters ("2" → "²"); unchanged unless every character has a superscript form."""
     return text.translate(RAISED) if RAISABLE.fullmatch(text) else text
 
 
@@ -132,7 +135,7 @@ MOST_REPEATED = 10
 
 @dataclass(frozen=True)
 class Note:
-    """A footnote or endnote: the mark in the text, and the note's text."""
+    """A footnote or endnote: the reference mark in the text, and the note's text."""
 
     mark: str
     text: str = ""
@@ -142,7 +145,10 @@ class Note:
 
 
 class Notes:
-    """A document's footnotes and endnotes. They include lines which start with a mark, for marks typed by hand."""
+    """A document's footnotes and endnotes.
+
+    Lines which start with a mark (1, *, †) are included, for footnotes typed by hand.
+    """
 
     def __init__(self) -> None:
         self._notes: list[Note] = []
@@ -150,20 +156,21 @@ class Notes:
         self._repeated: Counter[str] = Counter()
 
     def refer(self, mark: str, text: str = "") -> str:
-        """Store a footnote, and return a placeholder. `placed` or `in_place` replaces the placeholder later."""
+        """Store a footnote, and return a placeholder for the text. `placed` or `in_place` replaces the placeholder
+        later.
+        """
         self._notes.append(Note(mark, text))
         return f"{OPEN}{len(self._notes) - 1}{CLOSE}"
 
     def add_line(self, mark: str, text: str) -> None:
-        """Store a line which starts with a mark, because the line may be a footnote's text."""
+        """Store a line which starts with a footnote mark, because the line may be a footnote's text."""
         self._lines[bare(mark)].append(text)
 
     def placed(self, text: str, *, are_all_below: bool = False, is_wrapped: bool = False) -> tuple[str, list[str]]:
-        """Replace placeholders: put each short footnote after the sentence. Return the text, and the footnotes to write
-        below.
+        """Replace placeholders by footnotes, inserted after the sentence if they are short.
 
-        With `are_all_below` (for headings) all footnotes are written below. `is_wrapped` means: a sentence may continue
-        on the next line.
+        Returns the text, and the footnotes to append below. With `are_all_below` (for headings) all footnotes are
+        returned. With `is_wrapped`, a sentence may continue on the next line.
         """
         if OPEN not in text:
             return text, []
@@ -211,18 +218,18 @@ class Notes:
 
 
 def bare(mark: str) -> str:
-    """Return a footnote's mark without brackets and full stop."""
+    """Remove brackets and full stop from a footnote mark: "(1)" → "1"."""
     return mark.strip("()[].⁽⁾ ")
 
 
 def _bracket(note: Note) -> str:
-    """Return a footnote in brackets; a single sentence loses the full stop."""
+    """Return a footnote in brackets, without the full stop if there is a single sentence."""
     text = str(note)
     return f"({text[:-1] if text.endswith('.') and '. ' not in text else text})"
 
 
 def _end_of_sentence(text: str, place: int, *, is_wrapped: bool) -> int:
-    """Return the position before the full stop of the sentence in which `place` lies."""
+    """Return the position before the full stop of the sentence at position `place`."""
     ended = JUST_ENDED.search(text[max(0, place - 8) : place])
     if ended is not None:
         return max(0, place - 8) + ended.start()
@@ -237,20 +244,20 @@ PART_MARKS = re.compile("[\ufdd3-\ufdd6]")
 
 
 def raised_part(text: str) -> str:
-    """Return a text marked as raised, to be written by `notes_below`."""
+    """Enclose a text in placeholders for a superscript, which `notes_below` resolves."""
     return PART_MARKS.sub("", text).join(RAISED_PART)
 
 
 def lowered_part(text: str) -> str:
-    """Return a text marked as lowered, to be written by `notes_below`."""
+    """Enclose a text in placeholders for a subscript, which `notes_below` resolves."""
     return PART_MARKS.sub("", text).join(LOWERED_PART)
 
 
 def notes_below(text: str, notes: Notes, *, is_in_place: bool = False) -> str:
-    """Return several lines with raised and lowered parts written, and footnotes put after their sentences or below the
-    line.
+    """Convert superscripts and subscripts in several lines to text, and insert footnotes after their sentences or below
+    the line.
 
-    With `is_in_place`, marks and footnotes stay where they are, as in a table cell.
+    With `is_in_place`, footnotes stay where they are referenced, as in a table cell.
     """
     lines = [with_small_parts(line, notes) for line in text.split("\n")]
     if is_in_place:
@@ -264,9 +271,10 @@ def _place_notes(line: str, notes: Notes) -> list[str]:
 
 
 def with_small_parts(line: str, notes: Notes, *, has_stars: bool = True) -> str:
-    """Return a line with raised and lowered parts written. A line which starts with a mark is stored as a footnote.
+    """Convert superscripts and subscripts in a line to text. A line which starts with a footnote mark is stored as a
+    footnote.
 
-    Without `has_stars`, a star is no mark, because it starts a list item.
+    Without `has_stars`, a star is no footnote mark, because it starts a list item.
     """
     if PART_MARKS.search(line) is None:
         if has_stars and (starred := STARRED.fullmatch(line)):

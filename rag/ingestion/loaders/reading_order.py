@@ -54,7 +54,7 @@ class Arranged:
 def text_in_order(lines: Sequence[Word], rules: RulingLines = NO_RULES) -> str:
     """Return a page's text in reading order, with tables in rows.
 
-    Texts beside each other which were separate on the page stay separate.
+    Columns which were side by side on the page stay separate.
     """
     return arranged(lines, rules).text
 
@@ -77,10 +77,9 @@ def arranged(lines: Sequence[Word], rules: RulingLines = NO_RULES) -> Arranged:
 
 
 def with_spaces(text: str, words: Sequence[Sequence[str]], columns: Sequence[Sequence[int]]) -> str:
-    """Return a line's text with the spaces which the recognition model left out, where the gap between two letters is
-    wide.
+    """Insert the spaces which the recognition model left out, where the gap between two characters is wide.
 
-    `words` are the line's words in letters, `columns` the letters' horizontal positions.
+    `words` are the line's words, split into characters, `columns` the characters' horizontal positions.
     """
     if "".join(map("".join, words)) != text.replace(" ", ""):
         return text
@@ -121,7 +120,6 @@ def _scale_rules(rules: Sequence[tuple[float, float, float]], scale: float) -> t
 
 
 def _text(blocks: Sequence[Block]) -> list[str]:
-    """Return the lines in reading order, with an empty line between paragraphs."""
     lines: list[str] = []
     rows = _rows(blocks)
     left, right = min(block.box[0] for block in blocks), max(block.box[2] for block in blocks)
@@ -170,7 +168,10 @@ def _rows(blocks: Sequence[Block]) -> list[list[Block]]:
 
 
 def _columns(rows: Sequence[Sequence[Block]], first: int, left: float, right: float) -> tuple[int, float | None]:
-    """Return the row at which text columns end, and the middle of the gap between them; `None` without columns."""
+    """Find text columns from row `first` on.
+
+    Returns the row at which they end, and the middle of the gap between them; `None` without columns.
+    """
     free = [(left, right)]
     last = first
     columns: tuple[int, float | None] = (first + 1, None)

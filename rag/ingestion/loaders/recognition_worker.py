@@ -53,7 +53,7 @@ CONTRAST = 40
 
 @dataclass(frozen=True)
 class FoundLine:
-    """A line in a picture: text, four corners in pixels from the top left, and certainty."""
+    """A line found in an image: text, four corners in pixels from the top left, and certainty."""
 
     text: str
     corners: tuple[tuple[float, float], ...]
@@ -77,11 +77,11 @@ class FoundLine:
 
 @dataclass(frozen=True)
 class ReadPicture:
-    """A picture's text lines (`lines`), the words in them, and the ruling lines drawn on the page (`rules`).
+    """An image's text lines (`lines`), the words in them, and the straight lines drawn on the page (`rules`).
 
-    `lines` are as found, in pixels from the top left of the turned picture. Words and ruling lines are moved to the
-    straightened page, where y grows upwards. `quarter_turns` is how often the picture was turned left by 90° for
-    reading; `size` is the turned picture's width and height in pixels.
+    `lines` are as found, in pixels from the top left of the rotated image. Words and drawn lines are converted to the
+    straightened page, where y grows upwards. `quarter_turns` is how often the image was rotated left by 90° for
+    reading; `size` is the rotated image's width and height in pixels.
     """
 
     lines: list[FoundLine]
@@ -91,7 +91,7 @@ class ReadPicture:
     size: tuple[int, int]
 
     def box_of(self, lines: Sequence[FoundLine]) -> Box:
-        """Return the box around lines, in shares (0 to 1) of the unturned picture: left, top, right, bottom."""
+        """Return the box around lines, in fractions (0 to 1) for the unrotated image: left, top, right, bottom."""
         corners = [corner for line in lines for corner in line.corners]
         points = [(x / self.size[0], y / self.size[1]) for x, y in corners]
         for _ in range(self.quarter_turns):
@@ -236,7 +236,10 @@ def _straight(lines: list[FoundLine], slope: float) -> list[Word]:
 
 
 def rules_in(image: Any, slope: float, lines: list[FoundLine]) -> RulingLines:
-    """Find the ruling lines in a page's picture. Positions are on the straightened page, with y upwards."""
+    """Find the lines drawn in a page's image, for example table borders.
+
+    Positions are on the straightened page, with y upwards.
+    """
     if not lines:
         return NO_RULES
     height = median(line.height for line in lines)

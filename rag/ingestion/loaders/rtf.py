@@ -90,7 +90,7 @@ class _Group:
 
 @dataclass
 class _Story:
-    """The lines written until now for the main text, a header or footer, a box or a footnote."""
+    """The lines collected until now for the main text, a header or footer, a box or a footnote."""
 
     lines: list[Line] = field(default_factory=list)
     runs: list[tuple[str, int]] = field(default_factory=list)
@@ -285,7 +285,7 @@ class _Walk:
             self._layout(word, number)
 
     def _declare(self, word: str, number: int) -> bool:
-        """Handle a control word for letters, fonts or styles, in any group; return whether this applied."""
+        """Handle a control word for characters, fonts or styles, in any group; return whether this applied."""
         group = self.group
         if word == "u":
             self._write(chr(number % 65536))
@@ -433,7 +433,7 @@ class _Walk:
             self.story.runs.append((FOREIGN.sub("", text), group.position))
 
     def _take_text(self) -> str:
-        """Return and empty the current paragraph's text, with raised and lowered characters as in print."""
+        """Return and clear the current paragraph's text, with superscripts and subscripts as in print."""
         runs, self.story.runs = self.story.runs, []
         joined: list[tuple[list[str], int]] = []
         for text, position in runs:

@@ -86,9 +86,9 @@ MARK_NAMES = ("kind", "left", "top", "right", "bottom")
 
 @dataclass(frozen=True)
 class FoundText:
-    """A picture's text. `lines`, `unread` and `unsure` count lines.
+    """The text in an image. `lines`, `unread` and `unsure` count lines.
 
-    `doubt` is the share of unread and unsure lines by width, 0 to 1.
+    `doubt` is the fraction of unread and unsure lines by width, 0 to 1.
     """
 
     text: str
@@ -100,7 +100,7 @@ class FoundText:
 
 
 class Sandbox:
-    """A small pool of processes which read files and draw their pages. Thread-safe."""
+    """A small pool of processes which read files and render their pages. Thread-safe."""
 
     def __init__(
         self,
@@ -235,7 +235,7 @@ class Sandbox:
         ink: bool = False,
         tenant_id: str = "",
     ) -> bytes:
-        """Draw a page as PNG, with a highlighted passage. A sentence in the passage is highlighted more strongly.
+        """Render a page as PNG, with a highlighted passage. A sentence in the passage is highlighted more strongly.
 
         `ink` converts the page to black and white. Raises `DocumentError`s.
         """
@@ -271,7 +271,6 @@ class Sandbox:
                 opened.close()
 
     def of_tenant(self, tenant_id: str) -> TenantReader:
-        """Return a reader for a tenant's files."""
         return TenantReader(self, tenant_id)
 
     def means(self) -> Mapping[str, str]:
@@ -331,8 +330,9 @@ class Sandbox:
         return reply
 
     def _take(self, tenant_id: str | None = None) -> _Process:
-        """Return a process which has not read other tenants' files, because a harmful file there could spy on this
-        file.
+        """Return a process which has not read other tenants' files.
+
+        A harmful file read earlier in the process could spy on this file.
         """
         with self._lock:
             self._end_idle(lambda process: not process.is_alive)
@@ -397,7 +397,7 @@ class TenantReader:
 class OpenArchive:
     """A ZIP archive which a separate process unpacks, file by file.
 
-    If a file crashes the process, only this file is refused. The process stays until `close`, but counts as busy only
+    If a file crashes the process, only this file is lost. The process stays until `close`, but counts as busy only
     while unpacking.
     """
 
@@ -462,8 +462,8 @@ class OpenArchive:
 def _as_file(source: Path | IO[bytes]) -> Iterator[IO[bytes]]:
     """Yield a file opened read-only, for a process.
 
-    Content in memory is first written to a temporary file. The temporary file's name is removed before writing: after a
-    kill, nothing is left.
+    Content in memory is first written to a temporary file. The name is removed before writing, because a killed process
+    cannot clean up.
     """
     if isinstance(source, Path):
         with source.open("rb") as file:

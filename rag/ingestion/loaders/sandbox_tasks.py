@@ -36,7 +36,7 @@ def serve_tasks(answers: BinaryIO, perform: Perform) -> None:
 def serve_answers(readers: Mapping[str, Callable[..., ServerAnswer]], load_libraries: Callable[[], None]) -> None:
     """Parse responses from a source's servers until stdin ends. The main function in the source's worker module.
 
-    `readers` has the parsing functions by the response's kind.
+    `readers` maps the response's type to the parsing function.
     """
     memory_mb, order = sys.argv[1:]
     answers = answers_to_parent()

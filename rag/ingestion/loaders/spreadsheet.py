@@ -86,7 +86,7 @@ def check_ods(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Checked
 def loaded(
     sheets: Iterable[Sheet], count: int, hidden: Sequence[str], options: LoadOptions, title: str, author: str
 ) -> ExtractedDocument:
-    """Write sheets to pages, with warnings about unread content."""
+    """Convert sheets to text pages, with warnings about unread content."""
     book = Book()
     for number, sheet in enumerate(sheets, 1):
         sheet.drop_covered()
@@ -119,7 +119,7 @@ def _hidden_sheets(names: Sequence[str]) -> Iterable[str]:
 
 
 def _count_lost(book: Book, first: int, expected: Counter[str], sheet: Sheet) -> None:
-    """Add a warning if letters or figures from the cells are missing on the sheet's pages."""
+    """Add a warning if letters or digits from the cells are missing on the sheet's pages."""
     page_counts = Counter(letters_in("".join(page.text for page in book.pages[first:])))
     lost = sum((expected - page_counts).values())
     if lost and first < len(book.pages):
@@ -160,7 +160,7 @@ class SheetLine:
 
 @dataclass
 class Book:
-    """A workbook's pages and sections, and where lines come from in the sheets.
+    """A workbook's pages and sections, and the sheet row from which each line comes.
 
     `places` maps a page number to entries [line index, row, first column, last column], only for lines whose row does
     not follow the row of the line above.
@@ -278,7 +278,6 @@ class _Merged:
                         self._columns.setdefault(row, set()).add(column)
 
     def cell(self, row: int, column: int) -> str | None:
-        """Return a cell's visible text, or `None` where the cell on the left continues."""
         if (row, column) not in self._at:
             return self._rows.get(row, {}).get(column, "")
         source = self._at[row, column]
@@ -303,7 +302,7 @@ def _bands(sheet: Sheet, spans: _Merged) -> Iterator[list[int]]:
 
 
 def _side_by_side(sheet: Sheet, rows: Sequence[int], spans: _Merged) -> Iterator[Block]:
-    """Yield the tables beside each other, separated by an empty column."""
+    """Yield the tables which are side by side, separated by an empty column."""
     used = sorted({column for row in rows for column in spans.columns(row)})
     parts: list[list[int]] = []
     for column in used:
@@ -326,7 +325,9 @@ def _side_by_side(sheet: Sheet, rows: Sequence[int], spans: _Merged) -> Iterator
 
 
 def _are_separate(left: Block, right: Block, spans: _Merged) -> bool:
-    """Whether neighbouring blocks are two tables, each with heads and row names, rather than a table with a gap."""
+    """Whether neighbouring blocks are two tables, each with column headings and row names, rather than a table with a
+    gap.
+    """
     if min(len(left.columns), len(right.columns)) < 2 or min(len(left.rows), len(right.rows)) < 2:
         return False
     for block in (left, right):
@@ -361,7 +362,7 @@ def _lines_of_block(sheet: Sheet, block: Block, spans: _Merged) -> Iterator[Shee
 
 
 def _pairs(block: Block, grid: Sequence[Sequence[str | None]], columns: tuple[int, int]) -> Iterator[SheetLine]:
-    """Write a two-column block without heads as pairs: "From: 4 May"."""
+    """Convert a two-column block without column headings to lines like "From: 4 May"."""
     for row, cells in zip(block.rows, grid, strict=True):
         yield SheetLine(row_in_words(None, [(cell or "").removesuffix(":").rstrip() for cell in cells]), row, columns)
 
@@ -369,7 +370,7 @@ def _pairs(block: Block, grid: Sequence[Sequence[str | None]], columns: tuple[in
 def _table_lines(
     block: Block, grid: list[list[str | None]], columns: tuple[int, int], above: int, heads: int
 ) -> Iterator[SheetLine]:
-    """Yield a table's heads and rows as lines, each with the row in the sheet."""
+    """Yield a table's header rows and other rows as lines, each with the row in the sheet."""
     body = grid[above:]
     if not body:
         return
@@ -400,7 +401,7 @@ def _table_lines(
 
 
 def _repeat_merged(cells: Sequence[str | None]) -> list[str]:
-    """Return a row's cells, with a merged cell's text repeated in each covered column, unless the text is long."""
+    """Repeat a merged cell's text in each covered column, unless the text is long."""
     repeated: list[str] = []
     for cell in cells:
         repeated.append((repeated[-1] if repeated and len(repeated[-1]) <= 80 else "") if cell is None else cell)
@@ -410,7 +411,7 @@ def _repeat_merged(cells: Sequence[str | None]) -> list[str]:
 def _with_ends(cells: Sequence[str]) -> str:
     """Join a row's cells with "|".
 
-    If the first and the last cell are empty, "–" is written in the last. Otherwise the row would look like Markdown.
+    If the first and the last cell are empty, "–" is put in the last. Otherwise the row would look like Markdown.
     """
     texts = [cell.replace("|", "/") for cell in cells]
     if not texts[0] and not texts[-1]:
@@ -419,7 +420,7 @@ def _with_ends(cells: Sequence[str]) -> str:
 
 
 def _heads(grid: Sequence[Sequence[str | None]], marked_heads: Sequence[int] = ()) -> tuple[int, int, int]:
-    """Return how many rows are titles, how many rows precede the heads, and how many rows are heads."""
+    """Count the title rows, the rows above the header, and the header rows of a table."""
     width = len(grid[0])
     filled = [sum(bool(cell) for cell in row) for row in grid]
     titles = 0
@@ -453,7 +454,7 @@ def _depth(grid: Sequence[Sequence[str | None]]) -> int:
 
 
 def _guess_head_rows(grid: Sequence[Sequence[str | None]]) -> int:
-    """Return how many rows are probably heads. Merged cells, for example years, may be in an upper head row."""
+    """Return how many rows are probably header rows. Merged cells, for example years, may be in an upper header row."""
     if rows := guessed_head_rows(grid):
         return rows if rows > 1 or len(grid[0]) > 2 or _has_figures(grid) else 0
     rows = 1
@@ -466,12 +467,12 @@ def _guess_head_rows(grid: Sequence[Sequence[str | None]]) -> int:
 
 
 def _has_figures(grid: Sequence[Sequence[str | None]]) -> bool:
-    """Whether most rows have digits in the second column, but the head has none. Forms fail this test."""
+    """Whether most rows have digits in the second column, but the header row has none. Forms fail this test."""
     figures = [any(map(str.isdigit, row[1] or "")) for row in grid]
     return not figures[0] and figures[1:].count(True) >= MOST_FIGURES * len(figures[1:])
 
 
 def _is_alone(row: Sequence[str | None]) -> bool:
-    """Whether a row's only cell is a title above the table, rather than a head over some columns."""
+    """Whether a row's only cell is a title above the table, rather than a heading over some columns."""
     is_over_some = any(cell is None for cell in row) and not all(cell is None for cell in row[1:])
     return not is_over_some and (bool(row[0]) or len(row) > 2)

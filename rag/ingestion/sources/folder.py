@@ -24,7 +24,7 @@ MOST_BYTES = 4 * 1024**3
 
 @dataclass(frozen=True)
 class FoundFile:
-    """A file to ingest: its name, where a person finds it, and the content or a refusal."""
+    """A file to ingest: its name, its path as shown to people, and the content, or the reason why there is none."""
 
     name: str
     place: str
@@ -38,7 +38,7 @@ def files_at(path: Path, limits: ExtractionLimits) -> Iterator[FoundFile]:
     """Yield the readable files at a path, sorted by name. The path is a file, a folder, or a ZIP archive.
 
     Left out are hidden files, links out of the folder, and archives within archives. A file which may not be unpacked
-    has a `refusal`. Raises `InvalidInput` if a whole archive is unusable.
+    has the reason in `refusal`. Raises `InvalidInput` if a whole archive is unusable.
     """
     if path.is_dir():
         yield from _files_in_folder(path, limits)
@@ -90,7 +90,7 @@ def _read_file(path: Path, place: str, limits: ExtractionLimits) -> FoundFile:
 
 
 def without_shared_folders(places: Sequence[str]) -> list[str]:
-    """Shorten paths by leading folders which all paths share, like a ZIP file's only folder. Country names stay."""
+    """Remove leading folders which all paths share, like a ZIP file's only folder. Country names stay."""
     parts = [PurePosixPath(place).parts for place in places]
     levels = zip(*(part[:-1] for part in parts), strict=False)
     shared = len(list(takewhile(lambda level: len(set(level)) == 1 and not countries_in(level[0]), levels)))
@@ -98,7 +98,7 @@ def without_shared_folders(places: Sequence[str]) -> list[str]:
 
 
 def files_in_archive(source: Path | IO[bytes], limits: ExtractionLimits, *, tenant_id: str = "") -> Iterator[FoundFile]:
-    """Yield the readable files in a ZIP archive by name, like `files_at`. A separate process unpacks."""
+    """Yield the readable files in a ZIP archive by name, like `files_at`. A separate process unpacks them."""
     unpacked = 0
     with sandbox_of(limits).archive(source, tenant_id=tenant_id) as archive:
         places = archive.names()

@@ -122,7 +122,7 @@ class SharedFolderSource(ABC):
     def _items_for_readers(
         self, files: Sequence[Mapping[str, Any]], readers_of: Callable[[Sequence[Mapping[str, Any]]], Iterable[Readers]]
     ) -> Iterator[SourceItem]:
-        """Yield the files open to all the folder's readers, and note how many were left out."""
+        """Yield the files open to all the folder's readers, and count the files left out."""
         if self.readers() is None or self._readers is None:
             yield from map(self._item, files)
             return

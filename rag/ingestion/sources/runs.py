@@ -52,7 +52,7 @@ SourceMaker = Callable[[Collection, Mapping[str, Any]], Source]
 
 
 class SourceEvents(Protocol):
-    """Stores change events from a kind of source, and syncs the items named in the events."""
+    """Stores change events sent by a source, and syncs the items named in the events."""
 
     kind: str
 
@@ -149,7 +149,7 @@ class Syncs:
     # Sources of documents
 
     def sources(self, collection: Collection) -> list[SourceSettings]:
-        """List the collection's sources, by default the profile's."""
+        """List the collection's sources; without any, the profile's default source."""
         sources = self._database.fetch_all(
             collection.tenant_id, "find_sources", SourceSettings, collection_id=collection.id
         )
@@ -459,9 +459,9 @@ class Syncs:
     def _following(
         self, connection: Connection, payload: Mapping[str, Any], collection: Collection | None
     ) -> list[tuple[Collection, Mapping[str, Any]]]:
-        """Find the collections which follow an event's table, with settings; with an id, only the given collection.
+        """Find the collections which follow the table named in an event, with their event settings.
 
-        Raises `NotFound`.
+        With `collection`, only that collection is considered. Raises `NotFound`.
         """
         with connection.cursor(row_factory=class_row(Collection)) as cursor:
             all_of_them = {"collection_id": collection.id if collection else None, "collection_name": None}
@@ -483,7 +483,7 @@ class Syncs:
     def _event_settings(
         self, collection: Collection, sources: list[SourceSettings]
     ) -> tuple[Mapping[str, Any] | None, bool]:
-        """Return a collection's event settings, if any, and whether a table of posts is its source."""
+        """Return the settings for a collection's events, if any, and whether its source is a table of posts."""
         for source in self._or_usual(collection, sources):
             if source.kind == self._events.kind:
                 return source.settings, True

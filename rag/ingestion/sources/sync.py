@@ -102,11 +102,10 @@ class SyncReport:
 
     @property
     def items(self) -> int:
-        """Return the number of items in the source."""
         return self.added + self.updated + self.unchanged + self.failed
 
     def with_one(self, outcome: str, document_id: UUID | None = None, problem: str = "") -> SyncReport:
-        """Return the report with the count for an outcome raised by 1."""
+        """Add 1 to the count of an outcome, and return the new report."""
         report = replace(self, **{outcome: getattr(self, outcome) + 1})
         if document_id is not None:
             report = replace(report, documents=(*self.documents, document_id))
@@ -196,7 +195,7 @@ class SyncWriter:
         return {item.key: item for item in items}
 
     def follow(self, item: SourceItem, before: KnownItem | None, report: SyncReport) -> SyncReport:
-        """Make a document equal to its item, and add the outcome to the report."""
+        """Apply an item's current state at the source to its document, and add the outcome to the report."""
         if before is not None and before.is_same_as(item):
             return report.with_one("updated" if self._renew_metadata(item, before) else "unchanged")
         try:

@@ -110,7 +110,7 @@ def remove_documents(connection: Connection, *, tenant_id: str, document_ids: Se
 
 
 def index_vectors(connection: Connection, *, tenant_id: str, collection_id: UUID, document_id: UUID) -> None:
-    """Write the signs (bits) for a document's dense vectors again, in the caller's transaction."""
+    """Write a document's sign bits (from dense vectors) again, in the caller's transaction."""
     where = {"tenant_id": tenant_id, "collection_id": collection_id, "document_ids": [document_id]}
     connection.execute(queries["delete_bits"], where)
     connection.execute(queries["insert_bits"], where)

@@ -36,7 +36,7 @@ Keys = tuple[tuple[str, ...], ...]
 
 
 class Expressions(NamedTuple):
-    """The expressions for an idea (a synonym group) in a language: in questions, and in documents."""
+    """The expressions for an idea (a synonym group) in a language: for questions, and for documents."""
 
     #: Expressions which mean the idea in a question.
     in_questions: tuple[str, ...] = ()
@@ -122,8 +122,9 @@ def ideas_in(text: str, language: str) -> frozenset[int]:
 
 
 def without_other_ideas(text: str, language: str, ideas: frozenset[int]) -> str:
-    """Return the text without multi-word expressions for ideas missing in `ideas`: "public holiday" if "holiday" is
-    meant.
+    """Remove multi-word expressions for other ideas: "public holiday" if "holiday" is meant.
+
+    `ideas` are the synonym groups to keep, by number.
     """
     text = _normal(text)
     parts, at = list[str](), 0

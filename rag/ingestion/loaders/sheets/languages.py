@@ -16,7 +16,7 @@ ENGLISH_DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Language:
-    """A language's way to write numbers and dates. `day` is the usual date format in Excel's notation."""
+    """How a language writes numbers and dates. `day` is the usual date format in Excel's notation."""
 
     point: str = "."
     group: str = ","

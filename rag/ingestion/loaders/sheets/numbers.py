@@ -102,7 +102,7 @@ def format_number(value: float, code: str, language: Language | None = None, *, 
 
 
 def format_text(text: str, code: str) -> str:
-    """Return a text as the cell's format shows it: the format may hide the text or add words."""
+    """Apply a cell's format to a text: the format may hide the text or add words."""
     if code in ("General", "@"):
         return text
     sections = sections_of(code) if "@" in code or code.count(";") >= 3 else ()
@@ -209,7 +209,7 @@ def _section(source: str) -> FormatSection:
 
 
 def _chosen(sections: Sequence[FormatSection], value: float) -> tuple[FormatSection, bool]:
-    """Return the section for a number, and whether a negative number is shown without a sign."""
+    """Choose the section which applies to a number. Also return whether a negative number is shown without a sign."""
     numeric = [section for section in sections if not section.has("text")] if len(sections) > 1 else list(sections)
     if not numeric:
         return sections[0], False
@@ -298,7 +298,7 @@ def _round(amount: Decimal, places: int) -> Decimal:
 
 
 def _fill_integer(figures: str, places: Sequence[str], language: Language | None) -> list[str]:
-    """Return a whole number's digits, distributed over the digit placeholders of a format, from the right.
+    """Distribute a whole number's digits over the digit placeholders of a format, from the right.
 
     The first placeholder takes all remaining digits.
     """

@@ -108,8 +108,6 @@ def look_of(style: Any) -> Look:
 
 
 class _SheetReader:
-    """Collects a sheet's columns and rows in the file's order."""
-
     def __init__(self, sheet: Sheet, looks: dict[str, Look]) -> None:
         self._sheet = sheet
         self._looks = looks
@@ -143,7 +141,7 @@ class _SheetReader:
             sheet.unread["cells"] += (count - MOST_REPEATED) * len(cells)
 
     def _cells(self, row: Any) -> Iterator[tuple[int, str, Look, Any]]:
-        """Yield the cells with content: the column, the text, the look and the element."""
+        """Yield the cells with content: the column, the text, the style and the element."""
         column = 0
         for cell in row:
             name = local_name(cell)
@@ -250,7 +248,7 @@ class _SheetReader:
         return self._looks.get(element.get(f"{TABLE}style-name") or "", Look())
 
     def finished(self) -> Sheet:
-        """Count hidden content, find rows with bold heads, and return the sheet."""
+        """Count hidden content, find the bold header rows, and return the sheet."""
         sheet = self._sheet
         sheet.unread["hidden rows"] = len(sheet.hidden_rows) if sheet.unread["cells of hidden rows"] else 0
         sheet.unread["hidden columns"] = len(sheet.hidden_columns) if sheet.unread["cells of hidden columns"] else 0

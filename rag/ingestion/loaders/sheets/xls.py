@@ -75,7 +75,7 @@ class OldWorkbook:
             yield sheet
 
     def _read_objects(self, sheet: Sheet, number: int) -> None:
-        """Read text boxes, and count charts and pictures, which `xlrd` skips."""
+        """Read text boxes, and count charts and images, which `xlrd` skips."""
         if self._book.biff_version < 80:
             return
         kind, depth, awaits_text = -1, 0, False
@@ -109,8 +109,6 @@ class OldWorkbook:
 
 
 class _SheetReader:
-    """Reads a sheet's cells."""
-
     def __init__(self, book: Any, source: Any, language: Language | None) -> None:
         self._book = book
         self._source = source
@@ -162,7 +160,7 @@ class _SheetReader:
         return filled > 1 and bold == filled
 
     def _shown_runs(self, value: str, runs: Sequence[tuple[int, int]], first: Any) -> tuple[str, bool]:
-        """Write a text with several fonts, without struck-through parts; also return whether there are any."""
+        """Return a text with several fonts, without struck-through parts; also return whether there are any."""
         fonts = [first, *(self._book.font_list[index] for _, index in runs)]
         starts = [0, *(start for start, _ in runs), len(value)]
         visible_text, has_struck = "", False

@@ -53,7 +53,7 @@ PLAIN = Look()
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text in the workbook. `is_struck`: all text is struck through; `has_struck`: at least a part is struck."""
+    """A text in the workbook. `is_struck`: all text is struck through; `has_struck`: at least a part is."""
 
     text: str
     is_struck: bool = False
@@ -185,8 +185,6 @@ class Workbook(OfficePackage):
 
 
 class _SheetReader:
-    """Collects a sheet's elements in the file's order."""
-
     def __init__(self, book: Workbook, sheet: Sheet, merged: Iterable[Span]) -> None:
         self._book = book
         sheet.merged.extend(merged)
@@ -297,7 +295,7 @@ class _SheetReader:
         self._sheet.unread.update(drawn.unread)
 
     def finish(self) -> None:
-        """Count hidden content, and find rows with bold heads."""
+        """Count hidden content, and find the bold header rows."""
         sheet = self._sheet
         sheet.unread["embedded"] = len(self._embedded)
         used = Counter(sheet.unread)

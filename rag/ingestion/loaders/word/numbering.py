@@ -248,7 +248,7 @@ WORDS = (
 
 
 def formatted(count: int, form: str, language: str = "") -> str:
-    """Write a number in a Word number format. Unknown formats, and unsuitable numbers, are written in digits."""
+    """Write a number in a Word number format. Unknown formats, and unsuitable numbers, become digits."""
     form = SAME.get(form, form)
     if form == "none" or not 0 <= count < 1_000_000:
         return "" if form == "none" else str(count)

@@ -66,7 +66,9 @@ class Line:
 
 @dataclass
 class Tally:
-    """Counts during the walk: characters written, characters left out (by reason), and content which is not text."""
+    """Counts during conversion: characters converted, characters left out (by reason), and content which is not
+    text.
+    """
 
     #: Without blank space, like all counts except `hidden`.
     written_count: int = 0
@@ -149,7 +151,7 @@ class Words:
             self._put(text)
 
     def refer(self, mark: str, text: str) -> None:
-        """Add a footnote's mark to the text, and store the footnote's text."""
+        """Add a footnote reference to the text, and store the footnote's text."""
         self._flush_small()
         self._parts.append(self._notes.refer(mark, text))
 
@@ -209,7 +211,7 @@ def _visible_form(element: Any) -> tuple[Any, int]:
 
 
 class Story:
-    """Writes a document's parts. Body, headers and notes share styles and list numbers."""
+    """Converts a document's parts to text lines. Body, headers and notes share styles and list numbers."""
 
     def __init__(
         self, styles: Styles, numbering: Numbering, *, related: Callable[[str], Any], language: str = ""
@@ -245,7 +247,7 @@ class Story:
     def lines(self, root: Any, place: str = "") -> list[Line]:
         """Return the lines in a document part, or in an element like a text box.
 
-        `place` names the tally in which the characters are counted; "" keeps the current tally.
+        `place` names the count to which the characters are added; "" keeps the current one.
         """
         before = self._fields, self._is_margin, self.tally
         self._fields, self._is_margin = [], place == "margins" or (self._is_margin and not place)
@@ -288,7 +290,7 @@ class Story:
                 self.tally.inserted += 1
 
     def _end(self, flow: Flow) -> None:
-        """After a part's last line, write the paragraph which was waiting to be continued, if any."""
+        """After a part's last line, add the paragraph which was waiting to be continued, if any."""
         if flow.carried is not None:
             words, flow.carried = flow.carried, None
             self._write(words, 0, "", flow)
@@ -513,7 +515,7 @@ class Story:
             words.refer(small(mark), text)
 
     def _drawing(self, element: Any, words: Words, size: tuple[int, int]) -> None:
-        """Write a drawing's text boxes below the paragraph, and count its pictures."""
+        """Add a drawing's text boxes below the paragraph, and count its images."""
         for part in element:
             name = name_of(part.tag)
             if name == "w:txbxContent":
@@ -542,7 +544,7 @@ class Story:
                 self._drawing(part, words, size)
 
     def _diagram(self, link: str, words: Words) -> None:
-        """Write a diagram's texts (SmartArt) below the paragraph."""
+        """Add a diagram's texts (SmartArt) below the paragraph."""
         root = self._related(link) if self.tally is self.tallies["text"] else None
         if root is None:
             self.tally.diagrams.add(link)
@@ -626,7 +628,7 @@ class Story:
         return flow.lines
 
     def _cell_text(self, cell: Any, below: list[Line]) -> str:
-        """Return a cell's text on a line. A short inner table becomes a sentence, a long table added to `below`."""
+        """Return a cell's text on a line. A short inner table becomes a sentence; a long table is added to `below`."""
         parts: list[str] = []
         for lines, is_table in self._pieces(cell):
             if not is_table:
@@ -675,7 +677,7 @@ def is_placeholder(cell: Any) -> bool:
 
 
 def is_layout(rows: list[Any]) -> bool:
-    """Whether a table only arranges the page: a single column, or a single row with tables or many paragraphs."""
+    """Whether a table is only used for layout: a single column, or a single row with tables or many paragraphs."""
     widths = [len(list(cells_in(row))) for row in rows]
     if max(widths, default=0) <= 1:
         return True
@@ -688,7 +690,7 @@ def is_layout(rows: list[Any]) -> bool:
 
 
 def is_custom_mark(element: Any) -> bool:
-    """Whether an element refers to a footnote with a mark typed by the author."""
+    """Whether an element refers to a footnote with a reference mark typed by the author."""
     if name_of(element.tag) not in ("w:footnoteReference", "w:endnoteReference"):
         return False
     return (value(element, "customMarkFollows") or "0").lower() in ("1", "true", "on")

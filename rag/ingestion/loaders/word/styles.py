@@ -35,7 +35,7 @@ class Look:
 
 @dataclass
 class Style:
-    """A style's properties, with those inherited from base styles."""
+    """A style's properties, including inherited properties."""
 
     name: str = ""
     run: dict[str, Any] = field(default_factory=dict)
@@ -141,7 +141,7 @@ class Styles:
 def _position(half_points: int) -> str:
     """Return "superscript" or "subscript" for text moved up or down by half points, or "" for small moves.
 
-    LibreOffice writes raised text this way.
+    LibreOffice stores superscripts this way.
     """
     if abs(half_points) < LEAST_MOVED:
         return ""

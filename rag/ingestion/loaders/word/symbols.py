@@ -53,7 +53,7 @@ def symbol(code: int, font: str) -> str:
 
 
 def with_symbols(text: str, font: str) -> str:
-    """Return a text with the letters replaced by the signs which a symbol font draws."""
+    """Replace letters by the signs which a symbol font draws for them."""
     if font in FONTS:
         return "".join(symbol(ord(character), font) for character in text)
     return PRIVATE.sub(lambda match: symbol(ord(match[0]), font) or match[0], text)
@@ -67,7 +67,7 @@ NOT_SHOWN = frozenset({"w:del", "w:moveFrom"})
 
 
 def linear(equation: Any) -> str:
-    """Return an equation on a line. For unknown elements, the parts follow each other."""
+    """Write an equation on a line. Unknown elements' parts are joined in order."""
     joined = "".join(_part(element) for element in equation)
     return MATHEMATICAL.sub(lambda match: unicodedata.normalize("NFKC", match[0]), joined)
 
@@ -130,7 +130,7 @@ def _bracket_child(element: Any, name: str) -> str:
 
 
 def _bracket(text: str) -> str:
-    """Return a text in brackets, unless it is a single word or number, or has brackets already."""
+    """Put a text in brackets, unless it is a single word or number, or has brackets already."""
     return text if SIMPLE.fullmatch(text) else f"({text})"
 
 
