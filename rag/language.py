@@ -185,7 +185,7 @@ def translated(sentence: str) -> str:
 
 
 def meant_by(text: str, messages: Iterable[str]) -> str:
-    """Return which of these English messages gives `text` in any interface language, or ""."""
+    """Return the English message whose translation in any interface language is `text`, or ""."""
     originals = list(messages)
     for language in LANGUAGES:
         for message in originals:
@@ -197,7 +197,7 @@ def meant_by(text: str, messages: Iterable[str]) -> str:
 
 @lru_cache(maxsize=4096)
 def _refilled(sentence: str, language: str) -> str:
-    row, is_complete = _row(sentence, language)
+    row, is_complete = _translate_sentences(sentence, language)
     if is_complete:
         return row
     swallowing = ""
@@ -236,7 +236,7 @@ def _value(value: str) -> str:
     return ", ".join(map(_, words)) if all(word in catalogue for word in words) else translated(value)
 
 
-def _row(text: str, language: str) -> tuple[str, bool]:
+def _translate_sentences(text: str, language: str) -> tuple[str, bool]:
     """Translate consecutive sentences. Also return whether all were in the catalogue."""
     translations, place, is_complete = list[str](), 0, True
     while place < len(text):
@@ -438,7 +438,7 @@ def number(value: float | Decimal, decimals: int | None = None) -> str:
 
 
 def percentage(share: float, decimals: int = 1) -> str:
-    """Format a share, 0 … 1, like `77.2%`, in the reader's language."""
+    """Format a fraction, 0 to 1, like `77.2%`, in the reader's language."""
     from babel import numbers
 
     language = current()
@@ -448,7 +448,7 @@ def percentage(share: float, decimals: int = 1) -> str:
 
 
 def numbers_pattern(where: Locale) -> str:
-    """Return the language's pattern for percentages, which shows where the sign stands."""
+    """Return the language's pattern for percentages, which shows the position of the percent sign."""
     return str(where.percent_formats[None].pattern)
 
 
@@ -525,7 +525,7 @@ def clock(moment: datetime) -> str:
 
 
 def listed(items: Iterable[str], *, style: str = "standard") -> str:
-    """Return several things in a row, in the reader's language: `a, b and c`."""
+    """Join several items, in the reader's language: `a, b and c`."""
     from babel.lists import format_list
 
     return format_list(list(items), style=style, locale=locale())  # type: ignore[arg-type]

@@ -25,7 +25,7 @@ class NoReleaseError(Exception):
 
 
 def write_release(project: Path, version: str, into: Path) -> list[Path]:
-    """Write archive, provenance and checksums for the present commit, beside this version's SBOM in `into`.
+    """Write archive, provenance and checksums for the present commit, next to this version's SBOM in `into`.
 
     The same commit gives the same bytes. Raises `NoReleaseError` outside a git repository and with uncommitted changes.
     """

@@ -61,7 +61,7 @@ class Recipients:
 
 @dataclass(frozen=True, kw_only=True)
 class Fallen:
-    """A quality measure which fell clearly since the previous run."""
+    """A quality metric which fell clearly since the previous run."""
 
     figure: str
     before: float
@@ -175,8 +175,9 @@ class ScheduledWork:
                     log.exception("%s of %s was not done", work.__name__.strip("_"), tenant_id)
 
     def _is_mine(self, tenant_id: str, work: str, day: date) -> bool:
-        """Whether this process should do some work: no process has done it since the day began. If so, it is marked as
-        done.
+        """Whether this process should do some work, because no process has done it since the day began.
+
+        If so, the work is marked as done.
         """
         if self._clock() < self._later.get((tenant_id, work), -math.inf):
             return False
@@ -184,7 +185,7 @@ class ScheduledWork:
         return bool(self._database.execute(tenant_id, "claim_calendar_work", work=work, day=day))
 
     def _note_not_done(self, tenant_id: str, work: str, *, again_seconds: float = AGAIN_SECONDS) -> None:
-        """Remove the mark which says the work is done: this or another process tries again later."""
+        """Remove the mark which says the work is done, so this or another process tries again later."""
         self._later[tenant_id, work] = self._clock() + again_seconds
         self._not_done.add((tenant_id, work))
         self._take_back(tenant_id, work)
@@ -289,7 +290,7 @@ class ScheduledWork:
                     self._note_not_done(tenant_id, work, again_seconds=0)
 
     def run_golden(self, tenant_id: str, collection: Collection, *, since: datetime) -> Run | None:
-        """Ask a collection's golden questions, and report measures which fell. Returns `None` without golden questions.
+        """Ask a collection's golden questions, and report metrics which fell. Returns `None` without golden questions.
 
         An interrupted run with the same questions and settings is continued if it began after `since`.
         """
@@ -372,7 +373,7 @@ class ScheduledWork:
 
 
 def fallen_figures(compared: Sequence[Comparison]) -> list[Fallen]:
-    """Return the measures which are clearly worse over the same questions; empty with few questions.
+    """Return the metrics which are clearly worse over the same questions; empty with few questions.
 
     Times and costs fluctuate, and must also be worse beyond chance.
     """

@@ -366,7 +366,7 @@ def assemble(
 
 
 def question_embedder(providers: Providers, embedding_model: str) -> QuestionEmbedder:
-    """Return the embedder for comparing questions: the built-in meaning model, else the word embedder."""
+    """Return the embedder for comparing questions: the built-in embedding model, else the embedder by words."""
     meaning = providers.meaning
     if meaning is not None:
         # Without their language's contribution, questions asking the same are at 0.2 to 0.3, also across two languages;

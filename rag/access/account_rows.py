@@ -117,7 +117,6 @@ def read_account(connection: Connection, statement: str, /, **parameters: Any) -
 
 
 def account_from(*, role: str, **values: Any) -> Account:
-    """Build an account from a row in `accounts`."""
     return Account(role=Role(role), **values)
 
 

@@ -92,7 +92,7 @@ class Accounts:
     # Passwords
 
     def company_mark(self) -> bytes:
-        """Return the main tenant's logo as PNG, for the sign-in page; empty without a logo."""
+        """Return the main tenant's logo in PNG format, for the sign-in page; empty without a logo."""
         return bytes(self._database.fetch_value(self._tenant_id, "company_mark") or b"")
 
     def sign_in(self, email: str, password: str, browser: Browser | None = None) -> Account:
@@ -291,11 +291,10 @@ class Accounts:
     def invite(
         self, identity: Identity, email: str, name: str = "", role: Role | str = Role.EMPLOYEE, user_group: str = ""
     ) -> tuple[Account, str]:
-        """Add an account, and return it with a link path for setting its password.
+        """Add an account, and return it with the path of a link for setting its password.
 
-        The link is valid once, within three days.
-
-        Raises `InvalidInput` if the address is invalid, already has an account, or is outside the tenant's domains.
+        The link is valid once, within three days. Raises `InvalidInput` if the address is invalid, already has an
+        account, or is outside the tenant's domains.
         """
         address = normal_email(email)
         values = {

@@ -271,7 +271,7 @@ class AuthGuard:
         if path.startswith(MEDIA_PATH) and not self._media.may(identity.session_id, path):
             await _refusal(scope, NotFound())(scope, receive, send)
             return
-        await self._app(_as(scope, identity), receive, send)
+        await self._app(_with_identity(scope, identity), receive, send)
 
     async def _with_key(
         self, scope: Scope, receive: Receive, send: Send, services: AccessServices, secret: str, *, is_open: bool
@@ -330,8 +330,8 @@ class AuthGuard:
 
         await self._sockets.serve(
             self._app,
-            _as(scope, identity),
-            self._noting_acts(identity, services.sessions, receive),
+            _with_identity(scope, identity),
+            self._record_actions(identity, services.sessions, receive),
             self._media.noting(session_id, send),
             WatchedSession(
                 id=session_id,
@@ -354,8 +354,8 @@ class AuthGuard:
     def _has_many_pages(self, identity: Identity, settings: Settings) -> bool:
         return 0 < settings.pages_at_once <= self._sockets.count(identity.account_id)
 
-    def _noting_acts(self, identity: Identity, sessions: Sessions, receive: Receive) -> Receive:
-        """Wrap a page's `receive`: record when a person acts, and disconnect the page if the person's rights have
+    def _record_actions(self, identity: Identity, sessions: Sessions, receive: Receive) -> Receive:
+        """Wrap a page's `receive` to record a person's actions, and to disconnect the page if the person's rights have
         changed.
         """
         session_id = identity.session_id
@@ -526,8 +526,8 @@ def is_same_origin(scope: Scope, settings: Settings) -> bool:
 def presented_key(scope: Scope, settings: Settings, *, is_open: bool = False) -> str:
     """Return the secret from a request's `Authorization: Bearer` or `x-api-key` header; "" without any.
 
-    On open routes and beside a session cookie, only secrets in our keys' format count: a webhook sends a different
-    secret, and a proxy may add a token for its own use.
+    On open routes, and in addition to a session cookie, only secrets in our keys' format count: a webhook sends a
+    different secret, and a proxy may add a token for its own use.
     """
     headers = Headers(scope=scope)
     kind, _, token = headers.get("authorization", "").partition(" ")
@@ -536,8 +536,8 @@ def presented_key(scope: Scope, settings: Settings, *, is_open: bool = False) ->
     return "" if has_other_proof and not (SECRET.fullmatch(secret) or APP_SECRET.fullmatch(secret)) else secret
 
 
-def _as(scope: Scope, identity: Identity) -> Scope:
-    """Return the scope with the person's identity: an entry for our routes, and headers for Streamlit."""
+def _with_identity(scope: Scope, identity: Identity) -> Scope:
+    """Add the person's identity to the scope: an entry for our routes, and headers for Streamlit."""
     headers = {
         b"x-hr-sid": identity.session_id,
         b"x-hr-user": identity.email,

@@ -48,7 +48,7 @@ class Window:
         self._done: OrderedDict[str, deque[tuple[float, int]]] = OrderedDict()
 
     def wait_seconds(self, who: str, amount: int = 1) -> float:
-        """Return the seconds until the caller may use this amount, or 0 if allowed now. Does not count the amount."""
+        """Return the seconds until the caller may use this amount, or 0 if allowed now. The amount is not counted."""
         with self._lock:
             return self._wait(who, amount)
 
@@ -66,7 +66,7 @@ class Window:
             self._note(who, amount)
 
     def give_back(self, who: str, amount: int = 1) -> None:
-        """Uncount the caller's latest use with this amount, for a use without effect."""
+        """Remove the caller's latest use with this amount from the count, for a use without effect."""
         with self._lock:
             done = self._done.get(who, deque())
             for at, part in reversed(done):
@@ -119,8 +119,8 @@ class Limits:
 
     @contextmanager
     def question(self, identity: Identity) -> Iterator[None]:
-        """Count a question like `count_question`. If the `with` block raises a `RagError` with a status below 500,
-        uncount it.
+        """Count a question like `count_question`, but undo this if the `with` block raises a `RagError` with a status
+        below 500.
 
         A question refused for its length, for example, can then be corrected and sent again. Questions with an API key
         stay counted.
@@ -205,7 +205,7 @@ class Waiting(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Attempts:
-    """An account's wrong passwords from unknown browsers, and the queue of browsers waiting to try again."""
+    """An account's count of wrong passwords from unknown browsers, and the queue of browsers waiting to try again."""
 
     failed: int = 0
     #: Seconds of the clock.

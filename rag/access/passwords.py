@@ -43,14 +43,14 @@ class Passwords:
         self._locker = Fernet(base64.urlsafe_b64encode(hashlib.sha256(b"passwords\x00" + key).digest()))
 
     def hash(self, password: str) -> str:
-        return SEALED + self._locker.encrypt(self._hasher.hash(_normal(password)).encode()).decode()
+        return SEALED + self._locker.encrypt(self._hasher.hash(_normalise(password)).encode()).decode()
 
     def matches(self, password: str, stored: str | None) -> bool:
         """Whether a password matches `stored`, a value from `hash`. Pass `None` if the account does not exist."""
         has_password = stored is not None and stored != NOT_CHOSEN
         too_long = len(password) > MAXIMUM_CHARACTERS
         try:
-            self._hasher.verify((self._open(stored) if has_password else "") or self._decoy, _normal(password))
+            self._hasher.verify((self._open(stored) if has_password else "") or self._decoy, _normalise(password))
         except (VerificationError, InvalidHashError):
             return False
         return has_password and not too_long
@@ -101,7 +101,7 @@ def require_good_password(password: str, *, email: str) -> None:
         raise WeakPassword("This password is easy to guess. Choose another password.")
 
 
-def _normal(password: str) -> bytes:
+def _normalise(password: str) -> bytes:
     """Return a password's UTF-8 bytes in Unicode form NFKC, the same for every keyboard (NIST SP 800-63B, 5.1.1.2)."""
     return unicodedata.normalize("NFKC", password[: MAXIMUM_CHARACTERS + 1]).encode("utf-8", "surrogatepass")
 
@@ -193,5 +193,5 @@ class PasswordQueue:
 
 
 def crowded() -> TooManyAttempts:
-    """Build the error for a request which the queue cannot serve in time."""
+    """Build the error for a request which the password queue cannot serve in time."""
     return TooManyAttempts(CROWDED, wait_seconds=RETRY_SECONDS)

@@ -90,8 +90,8 @@ def problem(
 def refusal(scope: Scope, error: RagError, *, headers: Mapping[str, str] | None = None) -> Response:
     """Convert an error to a response, in the format of the requested path.
 
-    Protocols have their formats, the routes for reference documents and opinions add fields and statuses, and all other
-    paths get a `Problem`.
+    Some protocols have their own formats, the routes for reference documents and opinions add fields and statuses, and
+    all other paths get a `Problem`.
     """
     path = _path(scope)
     for prefix, write in FORMS.items():

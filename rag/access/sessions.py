@@ -59,7 +59,7 @@ def require_recent(database: Database, who: Who) -> None:
 
 
 def confirm_address(back_to: str) -> str:
-    """Return the address of the page which asks for the password again and then returns to `back_to`."""
+    """Return the address of the page which asks for the password again. Afterwards it returns to `back_to`."""
     return f"{CONFIRM}?next={quote(back_to, safe='/')}"
 
 
@@ -191,7 +191,7 @@ class Sessions:
         return True
 
     def is_act_to_note(self, session_id: str) -> bool:
-        """Whether to store the time of a person's act in this session: true at most once a minute. Does not use the
+        """Whether to store the time of a person's action in this session: true at most once a minute. Does not use the
         database.
         """
         now = self._clock()
@@ -205,7 +205,7 @@ class Sessions:
             return True
 
     def note_act(self, session_id: str) -> None:
-        """Store the time of a person's act in a session, which prolongs the session. Database errors are ignored."""
+        """Store the time of a person's action in a session, which prolongs the session. Database errors are ignored."""
         with suppress(DatabaseUnavailable):
             if tenant_id := self._tenant_of(session_id):
                 where = {"session_id": session_id, "idle_minutes": self._idle_minutes}

@@ -133,7 +133,7 @@ class Tenants:
     def set_mark(self, identity: Identity, picture: bytes) -> None:
         """Set the company's logo from a PNG, JPEG or WebP; an empty file removes it.
 
-        Raises `InvalidInput` if the file is not a picture or too large.
+        Raises `InvalidInput` if the file is not an image or too large.
         """
         require_admin(identity)
         mark = mark_from(picture) if picture else None

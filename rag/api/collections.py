@@ -345,7 +345,7 @@ def add_document(
 def start_sync(caller: Caller, body: SyncBody) -> SyncAnswer:
     """Queue a sync: changes are read, embedded and published in the background. A second call has no effect."""
     parts = services()
-    collection = _to_sync(parts, caller, body.collection)
+    collection = _collection_to_sync(parts, caller, body.collection)
     return _sync_answer(parts, collection, parts.syncs.request(caller, collection))
 
 
@@ -355,7 +355,7 @@ def start_sync(caller: Caller, body: SyncBody) -> SyncAnswer:
 def sync_runs(caller: Caller, query: Annotated[Which, Query()]) -> SyncAnswer:
     """List the latest syncs with their progress and cost."""
     parts = services()
-    collection = _to_sync(parts, caller, query.collection)
+    collection = _collection_to_sync(parts, caller, query.collection)
     return _sync_answer(parts, collection, parts.syncs.runs(caller, collection.id, limit=MOST_RUNS))
 
 
@@ -368,7 +368,7 @@ def sync_runs(caller: Caller, query: Annotated[Which, Query()]) -> SyncAnswer:
 def set_schedule(caller: Caller, body: ScheduleBody) -> SyncAnswer:
     """Sync a collection at an interval in minutes; null stops the schedule. Returns sources and syncs."""
     parts = services()
-    collection = _to_sync(parts, caller, body.collection)
+    collection = _collection_to_sync(parts, caller, body.collection)
     parts.syncs.set_schedule(caller, collection, body.every_minutes, kind=body.kind)
     return _sync_answer(parts, collection, parts.syncs.runs(caller, collection.id, limit=MOST_RUNS))
 
@@ -410,7 +410,7 @@ def _collection(collection: Collection, contents: CollectionContents | None) -> 
     )
 
 
-def _to_sync(parts: Services, identity: Identity, id_or_name: str | None) -> Collection:
+def _collection_to_sync(parts: Services, identity: Identity, id_or_name: str | None) -> Collection:
     """Return the collection with this id or name; by default the notice board which is synced by default. Raises
     `NotFound`.
     """

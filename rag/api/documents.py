@@ -303,14 +303,14 @@ def retry_document(caller: Caller, library: Library, document_id: UUID) -> Docum
 @router.get("/api/documents/{document_id}/chunks", summary="Its chunks", dependencies=[READ])
 def list_chunks(caller: Caller, library: Library, document_id: UUID, part: Annotated[Paging, Query()]) -> Chunks:
     """List a document's chunks in order."""
-    listing = _part(caller, library, document_id, part, library.chunks, library.count_chunks)
+    listing = _list_part(caller, library, document_id, part, library.chunks, library.count_chunks)
     return Chunks.model_validate({"chunks": listing.pop("items"), **listing}, from_attributes=True)
 
 
 @router.get("/api/documents/{document_id}/pages", summary="Its pages as text", dependencies=[READ])
 def list_pages(caller: Caller, library: Library, document_id: UUID, part: Annotated[Paging, Query()]) -> Pages:
     """List the pages with text, warnings, and how the text was read."""
-    listing = _part(caller, library, document_id, part, library.pages, library.count_pages)
+    listing = _list_part(caller, library, document_id, part, library.pages, library.count_pages)
     return Pages.model_validate({"pages": listing.pop("items"), **listing}, from_attributes=True)
 
 
@@ -448,7 +448,7 @@ def page_image(
     return Response(picture, media_type="image/png", headers=headers)
 
 
-def _part(
+def _list_part(
     caller: Identity,
     library: DocumentLibrary,
     document_id: UUID,

@@ -330,7 +330,7 @@ def _embedder(parts: Services) -> Check:
 
 
 def _meaning_progress(parts: Services) -> str:
-    """Return a sentence telling how many chunks still wait for a vector from the meaning model; "" if none do."""
+    """Return a sentence on how many chunks still wait for a vector from the built-in embedding model; "" if none do."""
     progress = meaning_progress(parts.database, parts.settings.tenant)
     done, passages = sum(item.done for item in progress), sum(item.passages for item in progress)
     if done >= passages:

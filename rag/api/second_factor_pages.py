@@ -78,7 +78,7 @@ class SecondFactorPages:
         try:
             account = await to_thread.run_sync(self._factors.account_of, token)
             browser = self._forms.browser_of(request)
-            codes = await to_thread.run_sync(self._give, account, token, form.get("code", "")[:64], browser)
+            codes = await to_thread.run_sync(self._check_code, account, token, form.get("code", "")[:64], browser)
         except LinkExpired:
             return redirect("/login")
         except RagError as exc:
@@ -88,7 +88,7 @@ class SecondFactorPages:
         answer.delete_cookie(PENDING_COOKIE, path=SECOND_FACTOR)
         return answer
 
-    def _give(self, account: Account, token: str, code: str, browser: Browser) -> list[str]:
+    def _check_code(self, account: Account, token: str, code: str, browser: Browser) -> list[str]:
         """Check a code. If the code completes the setup of a second factor, return the recovery codes, else []."""
         factors = self._factors
         if factors.state(account.tenant_id, account.id).is_on:

@@ -162,7 +162,7 @@ async def scrape(request: Request) -> Response:
     parts = services()
     if not _may_see(request, parts.settings.metrics_key):
         return problem(KeyRejected(REFUSED), headers={"WWW-Authenticate": "Bearer"})
-    await to_thread.run_sync(_look, parts)
+    await to_thread.run_sync(_update_gauges, parts)
     return Response(generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST, "Cache-Control": "no-store"})
 
 
@@ -187,8 +187,8 @@ def _is_local(request: Request) -> bool:
     return is_here and urlsplit(f"//{request.headers.get('host', '')}").hostname in ("localhost", "127.0.0.1", "::1")
 
 
-def _look(parts: Services) -> None:
-    """Set the metrics' gauges to their current values, before the metrics are returned."""
+def _update_gauges(parts: Services) -> None:
+    """Set the metrics' gauges to their current values, before the metrics are read."""
     database = parts.database
     size, free, waiting = database.pool_use()
     metrics.database_connections.labels("used").set(size - free)

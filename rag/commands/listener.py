@@ -39,7 +39,7 @@ END_SECONDS = 5.0
 
 
 class CommandListener:
-    """Listen on a socket in the data folder, from `start` to `stop`.
+    """Listen for commands on a socket in the data folder, from `start` to `stop`.
 
     If several servers share the folder, the first listens.
     """

@@ -188,7 +188,7 @@ def ask_question(parts: Services, arguments: argparse.Namespace, output: Output,
 
 
 class WithoutBold:
-    """Removes Markdown's marks for bold from a streamed answer, because a terminal would show the asterisks."""
+    """Removes Markdown's asterisks for bold from a streamed answer, which a terminal would show."""
 
     def __init__(self) -> None:
         #: An asterisk at the end of the last piece, perhaps half a mark.
@@ -201,7 +201,7 @@ class WithoutBold:
 
 
 def say(notices: Sequence[str], output: Output) -> None:
-    """Print notices to standard error, apart from the answer."""
+    """Print notices to standard error, separate from the answer."""
     for notice in notices:
         output.err(f"{notice}\n")
 

@@ -84,7 +84,7 @@ class Judge:
     def share_supported(
         self, asker: Identity, profile: Profile, chat_log_id: UUID, answer: str, cited: Sequence[Citation]
     ) -> float | None:
-        """Return the share of sentences supported by the sources, 0 to 1; `None` if they were not judged."""
+        """Return the fraction of sentences supported by the sources, 0 to 1; `None` if they were not judged."""
         model = self._providers.translation_model_for(profile)
         if model is None or not cited or self._stop_spending(asker):
             return None
@@ -109,8 +109,8 @@ def messages_for(answer: str, cited: Sequence[Citation]) -> list[ChatMessage]:
 
 
 def share_of(reply: str) -> float | None:
-    """Return the share of supported sentences, 0 … 1, from the model's JSON reply; `None` if the reply has
-    no verdicts.
+    """Return the fraction of supported sentences, 0 to 1, from the model's JSON reply; `None` if the reply has no
+    verdicts.
     """
     try:
         verdicts = [bool(row["supported"]) for row in json.loads(reply)["sentences"]]

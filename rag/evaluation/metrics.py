@@ -76,7 +76,7 @@ class EvaluatedAnswer:
 
 
 def figures_of(golden: GoldenQuestion, reply: EvaluatedAnswer) -> dict[str, float]:
-    """Return an answer's metrics by name, without metrics which do not apply to the question."""
+    """Measure an answer. Returns the metrics by name, without metrics which do not apply to the question."""
     figures: dict[str, float] = {"total_ms": float(reply.total_ms)}
     if reply.cost is not None:
         figures["cost"] = reply.cost

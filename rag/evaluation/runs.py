@@ -257,7 +257,9 @@ class Evaluations:
     def interrupted(
         self, collection: Collection, profile: Profile, golden: Sequence[GoldenQuestion], *, since: datetime
     ) -> UUID | None:
-        """Return the latest unfinished nightly run since `since` with the same questions and settings, or `None`."""
+        """Return the latest unfinished nightly run with the same questions and settings, started after `since`, or
+        `None`.
+        """
         overrides = {name: values[1] for name, values in profile_by_name(profile.name).differences(profile).items()}
         for run in self.runs(collection.tenant_id, collection.id):
             if run.finished_at is None and run.is_nightly and run.created_at >= since:

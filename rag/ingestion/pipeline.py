@@ -271,7 +271,7 @@ class IngestionPipeline:
         with self.control.claimed(tenant_id, document_id):
             starts = self._database.fetch_value(tenant_id, "note_start", document_id=document_id) or 0
             if starts and starts % STARTS_BEFORE_ISOLATION == 0:
-                self._try(tenant_id, document_id)
+                self._run_isolated(tenant_id, document_id)
             else:
                 self.run_claimed(tenant_id, document_id)
         self._shared_requests.run_if_due(tenant_id, document_id)
@@ -298,7 +298,7 @@ class IngestionPipeline:
             log.exception("Processing document %s failed", document_id)
             self.mark_failed(tenant_id, document_id, str(RagError()))
 
-    def _try(self, tenant_id: str, document_id: UUID) -> None:
+    def _run_isolated(self, tenant_id: str, document_id: UUID) -> None:
         """Process a document in a separate process, because processes died while working on it.
 
         If the separate processes die too, the document is marked failed.

@@ -355,7 +355,7 @@ class Queue:
         try:
             await in_daemon_thread(lambda: self._pipeline.run(tenant_id, UUID(document_id)))
         except ProviderError as exc:
-            self._tries(exc)[document_id] += 1
+            self._failure_counter(exc)[document_id] += 1
             note = partial(self._note_failure, tenant_id, document_id, exc)
             await in_daemon_thread(note)
             if isinstance(exc, WAITED_FOR) or self._failures[document_id] <= len(self.retry_seconds):
@@ -369,10 +369,10 @@ class Queue:
         except ProviderError as exc:
             # Searches continue with the old vectors, so retries are unlimited. Only unusable answers are limited,
             # because each may be billed.
-            self._tries(exc)[reembedding_id] += 1
+            self._failure_counter(exc)[reembedding_id] += 1
             is_hopeless = isinstance(exc, ProviderAnswerInvalid)
             if not is_hopeless or self._failures[reembedding_id] <= len(self.retry_seconds):
-                wait = self._waits[reembedding_id] = self._wait(reembedding_id, exc)
+                wait = self._waits[reembedding_id] = self._seconds_to_wait(reembedding_id, exc)
                 await in_daemon_thread(
                     partial(work.note_waiting, tenant_id, UUID(reembedding_id), waiting_sentence(exc, wait))
                 )
@@ -442,12 +442,12 @@ class Queue:
         if remaining and remaining[0]:
             raise FilesLeft
 
-    def _wait(self, key: str, error: ProviderError) -> float:
+    def _seconds_to_wait(self, key: str, error: ProviderError) -> float:
         """Return the seconds before the next attempt: longer after each failure, at least what the provider demands."""
-        step = self.retry_seconds[min(self._tries(error)[key], len(self.retry_seconds)) - 1]
+        step = self.retry_seconds[min(self._failure_counter(error)[key], len(self.retry_seconds)) - 1]
         return max(step, retry_after(error))
 
-    def _tries(self, error: ProviderError) -> Counter[str]:
+    def _failure_counter(self, error: ProviderError) -> Counter[str]:
         """Return the counter of failed attempts to which this error belongs.
 
         Errors due to a refused key or used-up credit have their own counter.
@@ -463,7 +463,7 @@ class Queue:
         if not is_waiting and self._failures[document_id] > len(self.retry_seconds):
             self._pipeline.mark_failed(tenant_id, UUID(document_id), error.message)
             return
-        wait = self._waits[document_id] = self._wait(document_id, error)
+        wait = self._waits[document_id] = self._seconds_to_wait(document_id, error)
         sentence = waiting_sentence(error, wait)
         self._pipeline.note_message(tenant_id, UUID(document_id), sentence, is_waiting=is_waiting)
 

@@ -197,7 +197,7 @@ def candidates_from(
         candidate = _candidate(subject, "", text, "", language, names)
         if candidate is not None and (" " in subject or language in ("ja", "zh") or _is_name(subject, names)):
             by_question[candidate.text] = candidate
-    chosen = _evenly([*by_question.values()], limit)
+    chosen = _choose_evenly([*by_question.values()], limit)
     # Questions about a subject in general come after all others.
     return sorted(varied(chosen, lambda candidate: candidate.form, limit), key=lambda candidate: candidate.rank[0] > 1)
 
@@ -320,7 +320,7 @@ def _fold_passage(section: str, content: str) -> str:
     return f"{' '.join(section.split())} {' '.join(content.split())}".casefold()
 
 
-def _evenly(candidates: Sequence[CandidateQuestion], limit: int) -> list[CandidateQuestion]:
+def _choose_evenly(candidates: Sequence[CandidateQuestion], limit: int) -> list[CandidateQuestion]:
     """Choose up to `limit` candidates by rank. From a rank which does not fit whole, choose evenly spread
     candidates.
     """

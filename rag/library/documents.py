@@ -112,7 +112,7 @@ class RefusedFile:
 
 @dataclass(frozen=True, kw_only=True)
 class MeaningTotals:
-    """The number of chunks, and how many have a vector from the built-in meaning model."""
+    """The number of chunks, and how many have a vector from the built-in embedding model."""
 
     passages: int
     done: int
@@ -177,7 +177,7 @@ class DocumentLibrary(CollectionLibrary):
     ) -> Document:
         """Store a file, queue its ingestion, and return the document.
 
-        A file with a known name but new content becomes the next version. Files attached to a mail or PDF become
+        A file with a known name but new content becomes the next version. Files attached to an email or PDF become
         documents in a folder named after the file. A failed document with the same content is tried again instead.
 
         Raises `InvalidInput` for metadata outside the collection's filters, and a `DocumentError` for an unusable file:
@@ -443,7 +443,7 @@ class DocumentLibrary(CollectionLibrary):
         return row or (0, None)
 
     def shares(self, who: Who, filters: DocumentFilters) -> tuple[int, int]:
-        """Count the matching documents which can be retried, and the matching documents without tags."""
+        """Count the matching documents which can be retried, and matching documents without tags."""
         with self._database.transaction(who) as connection:
             row = connection.execute(queries["library_shares"], filters.parameters()).fetchone()
         return row or (0, 0)
@@ -550,7 +550,7 @@ class DocumentLibrary(CollectionLibrary):
     def page_image(
         self, who: Who, document_id: UUID, page: int, *, highlight: str = "", sentence: str = "", scale: float = 2.0
     ) -> bytes:
-        """Draw a page as PNG, if the person may read the document; see `PageImages.draw`."""
+        """Render a page as PNG, if the person may read the document; see `PageImages.draw`."""
         return self._images.draw(who, document_id, page, highlight=highlight, sentence=sentence, scale=scale)
 
     def suggested_questions(
@@ -624,7 +624,7 @@ class DocumentLibrary(CollectionLibrary):
         return state or QueueState(waiting=0, later=0, running=0, next_try_at=None)
 
     def meaning_totals(self, tenant_id: str) -> MeaningTotals:
-        """Count chunks, and chunks with vectors from the built-in meaning model; both are 0 if the model is not
+        """Count chunks, and chunks with vectors from the built-in embedding model; both are 0 if the model is not
         installed.
         """
         if self._providers.meaning is None:

@@ -78,8 +78,8 @@ class DocumentMetadata:
         """Apply changes to all versions of these documents. A title can be given only to a single document.
 
         After a new title, folder or language the document is indexed again; after a new title or language, its vectors
-        from the meaning model are made again in the background. Raises `InvalidInput`, and `NotFound` if no document
-        exists.
+        from the built-in embedding model are made again in the background. Raises `InvalidInput`, and `NotFound` if no
+        document exists.
         """
         require_admin(identity)
         if changes.title is not None and len(document_ids) != 1:

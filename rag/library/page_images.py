@@ -24,7 +24,7 @@ SMALLEST_SCALE, LARGEST_SCALE = 0.2, 4.0
 
 
 class PageImages:
-    """Draw pages, and cache the latest images. Thread-safe."""
+    """Render pages, and cache the latest images. Thread-safe."""
 
     def __init__(self, database: Database, files: Originals, sandbox: Sandbox) -> None:
         self._database = database
@@ -36,10 +36,10 @@ class PageImages:
     def draw(
         self, who: Who, document_id: UUID, page: int, *, highlight: str = "", sentence: str = "", scale: float = 2.0
     ) -> bytes:
-        """Draw a page as PNG at `scale` times 72 dpi. The text `highlight` is marked, and `sentence` within it more
-        strongly.
+        """Render a page as PNG at `scale` times 72 dpi. The text `highlight` is highlighted, and `sentence` within it
+        more strongly.
 
-        Raises `NotFound` for a missing page or an unreadable document, `DocumentError` if drawing fails.
+        Raises `NotFound` for a missing page or an unreadable document, `DocumentError` if rendering fails.
         """
         document = readable_document(self._database, who, document_id)
         if not may_be_pictures(document):

@@ -125,7 +125,7 @@ def named_sentences(tree: ast.AST) -> dict[str, list[str]]:
 
 
 def sentences_of(node: ast.expr, named: Mapping[str, list[str]]) -> list[str]:
-    """Return the sentences which an expression may give: literals inside, or sentences assigned to a name in
+    """Return the sentences which an expression may give: the literals inside, or sentences assigned to a name in
     `named`.
     """
     match node:
@@ -179,7 +179,7 @@ METHODS: list[tuple[str, Any]] = [
 
 
 def template() -> Catalog:
-    """Return every sentence in the code, untranslated."""
+    """Collect every sentence in the code, untranslated."""
     catalogue = Catalog(project="HR Assistant", charset="utf-8", fuzzy=False)
     # By file and not by line: a line more in a file would change every catalogue.
     for folder in ("rag", "pages"):

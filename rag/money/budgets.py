@@ -63,7 +63,7 @@ class Budget:
 
     @property
     def is_near(self) -> bool:
-        """Whether spending has reached the share at which administrators get a warning."""
+        """Whether spending has reached the percentage at which administrators get a warning."""
         return self.spent >= self.amount * self.warn_share
 
     @property
@@ -147,8 +147,9 @@ class Budgets:
             )
 
     def broken_by(self, who: Who, cost: Decimal) -> Budget | None:
-        """Return the company's budget if spending `cost` would exceed it, else `None`. Estimates for documents in
-        progress count as spent.
+        """Return the company's budget if spending `cost` would exceed it, else `None`.
+
+        Estimates for documents in progress count as spent.
         """
         budgets = self._states(_tenant_of(who))
         if not budgets:

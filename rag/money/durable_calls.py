@@ -154,7 +154,10 @@ class DurableCalls:
         return len(rows)
 
     def _key(self, owner_id: UUID, operation: Operation, digest: str) -> tuple[UUID, str, str]:
-        """Return a unique key for a call. If the same texts are sent in two calls at the same time, the keys differ."""
+        """Return a unique key for a call.
+
+        If the same texts are sent in two calls at the same time, the keys differ.
+        """
         with self._lock:
             key, number = (owner_id, str(operation), digest), 1
             while key in self._open:

@@ -190,13 +190,13 @@ def _prices_of_model(provider: str, model: str, changes: Sequence[PriceChange], 
                 source=source if unit in listed else "",
                 own=paid.price if paid else None,
                 own_since=paid.valid_from if paid else None,
-                planned=_planned(unit_changes, today),
+                planned=_future_changes(unit_changes, today),
             )
         )
     return prices
 
 
-def _planned(changes: Sequence[PriceChange], today: date) -> list[PriceChange]:
+def _future_changes(changes: Sequence[PriceChange], today: date) -> list[PriceChange]:
     """Return the future price changes, earliest first. If a day has several, only the last entered counts."""
     days: dict[date, PriceChange] = {}
     for change in changes:
@@ -304,7 +304,7 @@ def _genai_prices(usage: Usage) -> Prices:
         "cached_input_mtok": "cache_read_mtok",
     }
     for unit, name in names.items():
-        price = _at_size(getattr(listed, name, None), usage.input_tokens)
+        price = _price_for_size(getattr(listed, name, None), usage.input_tokens)
         if price is not None:
             prices[unit] = price
         elif is_free:
@@ -314,8 +314,11 @@ def _genai_prices(usage: Usage) -> Prices:
     return prices
 
 
-def _at_size(price: Any, input_tokens: int) -> Decimal | None:
-    """Return the price for a call with this many input tokens: the highest tier reached applies to every token."""
+def _price_for_size(price: Any, input_tokens: int) -> Decimal | None:
+    """Return the price per token in a call with this many input tokens.
+
+    The highest price tier reached applies to every token.
+    """
     if price is None or isinstance(price, Decimal):
         return price
     reached = [tier.price for tier in price.tiers if input_tokens > tier.start]

@@ -69,10 +69,9 @@ class Profile(BaseModel):
         return getattr(getattr(self, SETTINGS[name].part), name)
 
     def changed(self, **values: Any) -> Self:
-        """Return a copy in which some settings have other values. Contradictions are not checked.
+        """Copy the profile with other values for some settings. Contradictions are not checked.
 
-        Raises:
-            InvalidInput: a setting is unknown, or a value is invalid.
+        Raises: InvalidInput: a setting is unknown, or a value is invalid.
         """
         by_part: dict[str, dict[str, Any]] = {}
         for name, value in values.items():

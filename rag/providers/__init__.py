@@ -55,7 +55,9 @@ class Embedder(Protocol):
 
 
 class EmbedderWrapper:
-    """Base class for a wrapper around an embedder: the same model, but each call is also charged or stored."""
+    """Base class for a wrapper around an embedder: the same model, but each call is also billed or the vectors are
+    stored.
+    """
 
     def __init__(self, embedder: Embedder) -> None:
         self.id = embedder.id
@@ -185,8 +187,7 @@ class TextRecogniser(Protocol):
 class Connection:
     """A configured provider, which creates its models. Closing the connection closes the models' connections too.
 
-    A subclass has the methods for the capabilities in its provider table entry: chat_model, embedder, reranker,
-    recogniser.
+    A subclass has a method for each capability in its provider table entry: chat_model, embedder, reranker, recogniser.
     """
 
     def __init__(self, spec: ProviderSpec, settings: Settings) -> None:
@@ -239,8 +240,8 @@ _INSTRUCTION_MARK = re.compile(r"\[(?=/?INST\])", re.IGNORECASE)
 def as_data(name: str, text: str, *, title: str | None = None) -> str:
     """Wrap text from documents or people in `<name>` and `</name>`, with its title, for a prompt.
 
-    Our instructions stand outside these marks. If the text imitates the marks, or a chat template's markers, the
-    imitations are changed, so the text cannot end this part of the prompt.
+    Our instructions are outside these tags. If the text imitates the tags, or a chat template's markers, the imitations
+    are changed, so the text cannot end this part of the prompt.
     """
     inside = defused(text) if title is None else f"Title: {defused(' '.join(title.split()))}\n\n{defused(text)}"
     return f"<{name}>\n{inside}\n</{name}>"

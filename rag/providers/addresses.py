@@ -56,7 +56,7 @@ def is_never_allowed(address: Address) -> bool:
         return False
     return any(
         candidate.is_link_local or candidate.is_multicast or candidate.is_unspecified or str(candidate) in METADATA
-        for candidate in (address, *_carried(address))
+        for candidate in (address, *_embedded_addresses(address))
     )
 
 
@@ -73,7 +73,7 @@ def is_public(address: Address) -> bool:
     return address.is_global and not is_never_allowed(address)
 
 
-def _carried(address: Address) -> Sequence[ipaddress.IPv4Address]:
+def _embedded_addresses(address: Address) -> Sequence[ipaddress.IPv4Address]:
     """Return the IPv4 addresses embedded in an IPv6 address; () for an IPv4 address."""
     if not isinstance(address, ipaddress.IPv6Address):
         return ()

@@ -84,7 +84,7 @@ def bounded(send: Callable[[Any], Any], request: Any, bounds: Bounds) -> Any:
     """Send a request, and return the response. Its body is unpacked and counted while it is read."""
     request.headers["accept-encoding"] = "gzip, deflate"
     deadline = time.monotonic() + bounds.longest_seconds
-    with _until(deadline):
+    with _network_deadline(deadline):
         answer = send(request)
     encoding = answer.headers.pop("content-encoding", "").strip().lower()
     if encoding not in ("", "identity"):
@@ -119,7 +119,7 @@ class _Parts:
         size = 0
         parts = iter(self._stream)
         while True:
-            with _until(self._deadline):
+            with _network_deadline(self._deadline):
                 part = next(parts, None)
             if part is None:
                 return
@@ -173,7 +173,7 @@ def _or_unreadable(unpacker: Any, part: bytes) -> bytes:
 
 
 @contextmanager
-def _until(deadline: float) -> Iterator[None]:
+def _network_deadline(deadline: float) -> Iterator[None]:
     """Inside the `with` block, make this thread's network reads fail after `deadline`, a time by `time.monotonic`."""
     before = getattr(_at_work, "deadline", None)
     _at_work.deadline = deadline
@@ -184,7 +184,7 @@ def _until(deadline: float) -> Iterator[None]:
 
 
 def timed(transport: AnyTransport) -> AnyTransport:
-    """Make a transport's connections obey the deadline set by `_until`. Changes and returns the transport."""
+    """Make a transport's connections obey the deadline set by `_network_deadline`. Changes and returns it."""
     pool: Any = getattr(transport, "_pool", None)
     if pool is not None:
         backend = pool._network_backend  # noqa: SLF001 - a transport takes a pool's other options, but not this one
@@ -193,7 +193,7 @@ def timed(transport: AnyTransport) -> AnyTransport:
 
 
 class _TimedNetwork:
-    """Creates connections through a different httpcore backend, with the deadline set by `_until`."""
+    """Wraps an httpcore backend. Its connections obey the deadline set by `_network_deadline`."""
 
     def __init__(self, backend: Any) -> None:
         self._backend = backend

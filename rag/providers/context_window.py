@@ -48,9 +48,10 @@ class ContextWindow:
         return self._told if self._told is not None else self._seen
 
     def cuts(self, *, sent: int, counted: int) -> bool:
-        """Whether the server cut a prompt: `counted`, the server's token count, is far below `sent`, our estimate.
+        """Whether the server truncated a prompt.
 
-        If so, the count is remembered as the window.
+        If so, `counted`, the server's token count, is far below `sent`, our estimate, and is remembered as the context
+        window.
         """
         if self._told is None:
             # The first prompt loads the model, and the server then names its window.

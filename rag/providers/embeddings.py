@@ -78,8 +78,9 @@ _sets_aside: ContextVar[bool] = ContextVar("sets_aside", default=False)
 
 @contextmanager
 def setting_aside() -> Iterator[None]:
-    """Inside the `with` block, a text without a usable vector gets a row of NaN. Otherwise, such a text makes the whole
-    request fail.
+    """Inside the `with` block, give a text without a usable vector a row of NaN.
+
+    Otherwise, such a text makes the whole request fail.
     """
     token = _sets_aside.set(True)
     try:
@@ -91,8 +92,7 @@ def setting_aside() -> Iterator[None]:
 def or_set_aside(
     request: Callable[[list[str], str], FloatMatrix], texts: list[str], part: str, *, dimensions: int
 ) -> FloatMatrix:
-    """Return the rows from `request(texts, part)`. Inside `setting_aside`, give texts which the provider refuses NaN
-    rows.
+    """Request rows by `request(texts, part)`. Inside `setting_aside`, texts which the provider refuses get NaN rows.
 
     A provider may refuse a whole request because of one text: then each half is requested separately. `part` names a
     request within a call. Raises the errors from `request`.
@@ -163,7 +163,7 @@ def _all_unit_rows(rows: Sequence[ArrayLike] | FloatMatrix, *, count: int, dimen
 
 
 def default_threshold_of(model: str) -> float:
-    """Return the least cosine similarity at which a passage may be related, by the name of the model."""
+    """Return the lowest cosine similarity at which a passage may be related, by the name of the model."""
     return next((threshold for name, threshold in THRESHOLDS.items() if model.startswith(name)), 0.2)
 
 
@@ -179,7 +179,7 @@ def vector_from_json(value: Any) -> FloatMatrix | list[float]:
 
 
 def shortened_texts(texts: Sequence[str], *, embedder_id: str, model: str, maximum_tokens: int) -> list[str]:
-    """Return the texts, each cut to the model's maximum length. The number of cut texts is logged."""
+    """Cut texts to the model's maximum length, and log how many were cut."""
     cut_texts = []
     for text in texts:
         # A token has at least a byte.

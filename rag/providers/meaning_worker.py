@@ -56,7 +56,7 @@ def main(memory_mb: int, order: str, *, is_background: bool) -> None:
 
 
 def load(*, is_background: bool = False) -> Any:
-    """Return the engine with the model; with `is_background`, the faster engine if it works here.
+    """Load the model's engine; with `is_background`, the faster engine if it works here.
 
     Raises `ValueError` for a different model file.
     """
@@ -72,7 +72,7 @@ def load(*, is_background: bool = False) -> Any:
 
 
 def faster(engine: Any, path: Path) -> Any | None:
-    """Return the onnxruntime engine; `None` if this engine fails here or gives other vectors than `engine`."""
+    """Load the onnxruntime engine; `None` if this engine fails here or gives other vectors than `engine`."""
     try:
         from rag.providers.meaning_graph import GraphEngine
 

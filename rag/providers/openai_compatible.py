@@ -126,7 +126,7 @@ class OpenAIChatModel:
 
         def open_stream() -> ChatEvents:
             with openai_errors(self.provider):
-                return ChatEvents(self._as_it_takes(opened), every_seconds=every_seconds, cancel=cancel)
+                return ChatEvents(self._call_with_fallback(opened), every_seconds=every_seconds, cancel=cancel)
 
         received = _Received()
         try:
@@ -214,7 +214,7 @@ class OpenAIChatModel:
                 requested(expected),
                 openai_errors(self.provider),
             ):
-                reply = self._as_it_takes(request_completion)
+                reply = self._call_with_fallback(request_completion)
                 counted = self._usage(reply.usage) if reply.usage else None
                 call.used(counted)
                 with billed_as(counted or expected()), openai_errors(self.provider):
@@ -232,9 +232,8 @@ class OpenAIChatModel:
                 raise ProviderAnswerInvalid
         return Completion(text=text, usage=usage)
 
-    def _as_it_takes(self, ask: Callable[[], Value]) -> Value:
-        """Call the model and return the response. If the provider refuses the parameters, repeat the call with a
-        reasoning model's.
+    def _call_with_fallback(self, ask: Callable[[], Value]) -> Value:
+        """Call the model. If the provider refuses the parameters, repeat the call with a reasoning model's parameters.
 
         A refused call costs nothing.
         """
@@ -307,7 +306,7 @@ def is_reasoning_model(model: str) -> bool:
 
 
 def names_reasoning_parameters(exc: openai.BadRequestError) -> bool:
-    """Whether a refusal tells that the model takes `max_completion_tokens`, or only the default temperature."""
+    """Whether an error says that the model takes `max_completion_tokens`, or only the default temperature."""
     return "max_completion_tokens" in exc.message or exc.param == "temperature" or "'temperature'" in exc.message
 
 
@@ -320,7 +319,7 @@ def _is_json(text: str) -> bool:
 
 
 def content_of(message: ChatMessage) -> str | list[dict[str, Any]]:
-    """Return a message's content in the API's format, with parts only for pictures."""
+    """Convert a message's content to the API's format, with parts only for images."""
     if not message.images:
         return message.content
     addresses = ("data:image/png;base64," + base64.b64encode(image).decode("ascii") for image in message.images)
@@ -368,8 +367,9 @@ def openai_errors(provider: str = "", *, has_text: Callable[[], bool] = lambda: 
 
 
 def is_perhaps_billed(exc: Exception) -> bool:
-    """Whether a failed request may have been billed: refusals are free, but a request whose response was lost may be
-    billed.
+    """Whether a failed request may have been billed.
+
+    Refused requests are free, but a request whose response was lost may be billed.
     """
     if isinstance(exc, openai.APIStatusError):
         return exc.status_code in UNSURE_STATUSES

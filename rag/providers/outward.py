@@ -29,18 +29,18 @@ class OutwardTransport(httpx.BaseTransport):
         host = request.url.host
         if host == "localhost" or literal_address(host) is not None:
             return self._transport.handle_request(request)
-        *first_addresses, last_address = self._outward(host)
+        *first_addresses, last_address = self._resolve_public(host)
         for address in first_addresses:
             try:
-                return self._transport.handle_request(_sent_to(address, request))
+                return self._transport.handle_request(_address_request(address, request))
             except httpx.ConnectError:
                 continue  # For example IPv6 on a machine with only IPv4.
-        return self._transport.handle_request(_sent_to(last_address, request))
+        return self._transport.handle_request(_address_request(last_address, request))
 
     def close(self) -> None:
         self._transport.close()
 
-    def _outward(self, host: str) -> list[Address]:
+    def _resolve_public(self, host: str) -> list[Address]:
         """Return a host name's IP addresses. Raises `InvalidInput` unless all are public, and `ConnectError` if there
         are none.
         """
@@ -55,10 +55,8 @@ class OutwardTransport(httpx.BaseTransport):
         return list(dict.fromkeys(addresses))
 
 
-def _sent_to(address: Address, request: httpx.Request) -> httpx.Request:
-    """Return the request with the checked IP address as host. The Host header and the certificate check
-    keep the name.
-    """
+def _address_request(address: Address, request: httpx.Request) -> httpx.Request:
+    """Replace a request's host by the checked IP address. The Host header and the certificate check keep the name."""
     return httpx.Request(
         request.method,
         request.url.copy_with(host=str(address)),

@@ -131,7 +131,7 @@ class ModelChoice:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether the model is at a different provider than the profile's."""
+        """Whether the model is at a different provider than the profile wants."""
         return bool(self.model) and self.provider != self.wanted_provider
 
     @property
@@ -268,7 +268,7 @@ class Providers:
         return embedding_model_id != self._builtin.id or self.meaning is not None
 
     def meaning_for(self, embedding_model_id: str) -> MeaningEmbedder | None:
-        """Return the built-in meaning model if the collection's embedder compares words alone, else `None`."""
+        """Return the built-in embedding model if the collection's own embedder only compares words, else `None`."""
         return self.meaning if embedding_model_id == self._builtin.id else None
 
     def default_embedder_id(self, profile: Profile) -> str:
@@ -303,7 +303,7 @@ class Providers:
         )
 
     def _wanted_embedder_id(self) -> str:
-        """Return the embedder's id from EMBEDDING_MODEL, completed if short; "" if the provider is not configured."""
+        """Read the embedder's id from EMBEDDING_MODEL, completed if short; "" if the provider is not configured."""
         requested = self._settings.embedding_model
         if not requested or requested == self._builtin.id:
             return requested
@@ -318,7 +318,7 @@ class Providers:
     # Language models
 
     def chat_choice(self, profile: Profile) -> ModelChoice:
-        """Return the answering model: the model which the profile wants, and the model in use (see `_choose`)."""
+        """Choose the answering model: the model which the profile wants, and the model in use (see `_choose`)."""
         return self._choose(
             profile,
             profile.answer.chat_provider,
@@ -329,7 +329,7 @@ class Providers:
         )
 
     def translation_choice(self, profile: Profile) -> ModelChoice:
-        """Return the model for translating and tagging, by default the answering model."""
+        """Choose the model for translating and tagging, by default the answering model."""
         choice = self._choose(
             profile,
             profile.language.translation_provider,
@@ -395,7 +395,7 @@ class Providers:
         return self._cross_encoder
 
     def close(self) -> None:
-        """Close the connections, and end the processes with the meaning model."""
+        """Close the connections, and end the processes with the built-in embedding model."""
         for connections in (*self._left, self._connections):
             connections.close()
         if self.meaning is not None:

@@ -252,7 +252,7 @@ def usage_of_failure(error: ProviderError, expected: Callable[[], Usage]) -> Usa
 
 @contextmanager
 def billed_as(usage: Usage) -> Iterator[None]:
-    """If the `with` block raises a `ProviderError`, add the usage to the error, because the response arrived and is
+    """If the `with` block raises a `ProviderError`, add `usage` to the error, because the response arrived and is
     billed.
     """
     try:
@@ -264,8 +264,9 @@ def billed_as(usage: Usage) -> Iterator[None]:
 
 @contextmanager
 def lost_with(usages: Sequence[Usage]) -> Iterator[None]:
-    """If the `with` block fails, report the usage of earlier responses as lost: they are billed, but useless without
-    the rest.
+    """If the `with` block fails, report the usage of earlier responses as lost.
+
+    They are billed, but useless without the rest.
     """
     try:
         yield
@@ -276,7 +277,7 @@ def lost_with(usages: Sequence[Usage]) -> Iterator[None]:
 
 
 def estimated_chat(provider: str, model: str, messages: Sequence[ChatMessage], text: str = "") -> Usage:
-    """Return an estimated usage for a chat call which got `text`, if the provider reports none."""
+    """Estimate the usage of a chat call which got `text`, if the provider reports none."""
     pictures = sum(len(message.images) for message in messages)
     return Usage(
         provider=provider,

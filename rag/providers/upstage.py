@@ -80,7 +80,6 @@ class UpstageParser:
                     raise ProviderAnswerInvalid(UNREADABLE) from exc
 
     def _answer(self, content: bytes, form: Mapping[str, str]) -> Mapping[str, Any]:
-        """Return the JSON answer. Raises `ProviderError`s."""
         try:
             files = {"document": ("document.pdf", content, "application/pdf")}
             headers = self._headers | current_sending().headers(0)
@@ -125,13 +124,13 @@ class UpstageConnection(Connection):
 def _texts_by_page(body: Mapping[str, Any], page_count: int) -> dict[int, str]:
     """Return the text by page number from the response's `elements`, without headers and footers.
 
-    If there are no elements, `content.text` is page 1's text. Raises `ValueError` if a document of several pages has
-    only that.
+    Without elements, `content.text` is page 1's text. Raises `ValueError` if a document of several pages has only
+    `content.text`.
     """
     texts: dict[int, list[str]] = defaultdict(list)
     for element in body.get("elements") or ():
         content = element.get("content") or {}
-        text = str(content.get("text") or "").strip() or _rows(str(content.get("html") or ""))
+        text = str(content.get("text") or "").strip() or _table_lines(str(content.get("html") or ""))
         if text and element.get("category") not in ("header", "footer"):
             texts[int(element["page"])].append(text)
     if not texts:
@@ -142,8 +141,8 @@ def _texts_by_page(body: Mapping[str, Any], page_count: int) -> dict[int, str]:
     return {page: "\n".join(parts).strip() for page, parts in texts.items() if 1 <= page <= page_count}
 
 
-def _rows(html: str) -> str:
-    """Convert a table's HTML to lines, a line per row."""
+def _table_lines(html: str) -> str:
+    """Convert a table's HTML to text, a line per row."""
     rows = re.split(r"</tr\s*>", html, flags=re.IGNORECASE)
     lines = (" ".join(TAG.sub(" ", re.sub(r"</t[dh]\s*>", " | ", row, flags=re.IGNORECASE)).split()) for row in rows)
     return "\n".join(line.strip(" |") for line in lines if line.strip(" |"))

@@ -414,9 +414,7 @@ class AddedDays:
                 return added
 
     def add_up_soon(self, tenant_id: str) -> None:
-        """For half a second, compute missing sums of finished days; then continue with the rest in a background
-        thread.
-        """
+        """Compute missing sums for finished days: for half a second here, then in a background thread."""
         until = clock.monotonic() + ADDING_SECONDS
         while self._add_some(tenant_id)[1]:
             if clock.monotonic() >= until:

@@ -67,7 +67,7 @@ class PassagePlace:
 
 @dataclass(frozen=True, kw_only=True)
 class SheetPage:
-    """A spreadsheet page; `places` is the row map from `rag.ingestion.loaders.spreadsheet.Book`."""
+    """A spreadsheet page. `places` maps lines to sheet rows, like in `rag.ingestion.loaders.spreadsheet.Book`."""
 
     text: str
     places: tuple[tuple[int, int, str, str], ...]

@@ -82,7 +82,7 @@ class Conversations:
             "find_conversations",
             Conversation,
             account_id=identity.account_id,
-            patterns=[_within(word) for word in text.split()],
+            patterns=[_like_pattern(word) for word in text.split()],
             limit=limit,
         )
 
@@ -227,7 +227,7 @@ class Conversations:
         return [_with_states(row) for row in messages]
 
 
-def _within(word: str) -> str:
+def _like_pattern(word: str) -> str:
     """Return an SQL LIKE pattern for texts which contain a word."""
     return "%" + re.sub(r"[%_\\]", r"\\\g<0>", word) + "%"
 

@@ -115,7 +115,7 @@ class Assignee:
 
 @dataclass(frozen=True, kw_only=True)
 class _Uploaded:
-    """A gap to solve: its uploaded document has become searchable. Also the person who uploaded the document."""
+    """A gap with an uploaded document which has become searchable, and the person who uploaded it."""
 
     id: UUID
     document_id: UUID
@@ -156,7 +156,7 @@ class Gaps:
                 vector = _embed(embedder, question)
                 parameters = {
                     "chat_log_id": chat_log_id,
-                    "gap_id": _nearest(connection, embedder, collection_id, vector, language)
+                    "gap_id": _nearest_gap(connection, embedder, collection_id, vector, language)
                     or _open_gap(connection, collection_id),
                     "embedder": embedder.name,
                     "embedding": HalfVector(vector),
@@ -387,7 +387,7 @@ def _open_gap(connection: Connection, collection_id: UUID) -> UUID:
     return UUID(str(row[0]))
 
 
-def _nearest(
+def _nearest_gap(
     connection: Connection, embedder: QuestionEmbedder, collection_id: UUID, vector: Any, language: str
 ) -> UUID | None:
     """Return the id of the gap whose questions are most similar to a question, on average.

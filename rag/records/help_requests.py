@@ -36,7 +36,7 @@ ANY_REQUEST: Mapping[str, Any] = dict.fromkeys(
 
 @dataclass(frozen=True, kw_only=True)
 class HelpRequest:
-    """A question which an employee has passed on to managers, and the managers' reply, if any."""
+    """A question which an employee has forwarded to managers, and the managers' reply, if any."""
 
     id: UUID
     collection_id: UUID
@@ -63,12 +63,12 @@ class HelpRequests:
     """Read and write `help_requests`."""
 
     def __init__(self, database: Database, *, on_gap: Callable[[str], None] = lambda tenant_id: None) -> None:
-        """`on_gap` is called with the tenant id after a question was passed on."""
+        """`on_gap` is called with the tenant id after a question was forwarded."""
         self._database = database
         self._on_gap = on_gap
 
     def open(self, identity: Identity, message_id: UUID, *, reason: str = "other", comment: str = "") -> HelpRequest:
-        """Pass the question behind an answer on to managers, once per answer.
+        """Forward the question behind an answer to managers, once per answer.
 
         Raises `NotFound` if the message is not an answer to this person, `InvalidInput` for an unknown reason.
         """

@@ -44,7 +44,7 @@ BOLD = {"wght": 650.0, "wdth": 100.0}
 class ReportPdf(FPDF):
     """A PDF document with the text `foot` and the page number at the bottom of each page.
 
-    `text` must contain all text in the document: only fonts for these scripts are loaded, because loading takes
+    `text` must contain all text in the document: fonts are loaded only for these scripts, because loading takes
     seconds.
     """
 

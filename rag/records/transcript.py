@@ -49,7 +49,7 @@ def to_markdown(conversation: Conversation, messages: Sequence[Message], *, addr
         if message.role == "user":
             lines += [*(f"> {_escape(line)}" for line in message.content.splitlines()), ""]
             continue
-        lines += [_inert(message.content) or f"_{_escape(translated(message.notice))}_", ""]
+        lines += [_escape_markup(message.content) or f"_{_escape(translated(message.notice))}_", ""]
         for source in message.citations:
             lines.append(f"- [{source['number']}] [{_escape(_title(source))}]({_link(source, address)})")
         if message.citations:
@@ -275,7 +275,7 @@ def _escape(text: str) -> str:
     return "".join(f"\\{c}" if c in r"\`*_{}[]()<>#!|~" else c for c in text)
 
 
-def _inert(answer: str) -> str:
+def _escape_markup(answer: str) -> str:
     """Escape the parts in an answer's Markdown which other programs would render as links, images or HTML."""
     # As entities: a backslash would undo a backslash in the text.
     return ACTING.sub(lambda match: f"&#{ord(match[0])};", answer)

@@ -99,7 +99,7 @@ class AccessRules:
 
 @dataclass(frozen=True)
 class Confinement:
-    """A prepared confinement: the command's prefix, the `order` for the child, and file descriptors to pass on."""
+    """A prepared confinement: a prefix for the command, an `order` for the child, and file descriptors to pass on."""
 
     prefix: tuple[str, ...]
     order: str

@@ -75,7 +75,7 @@ class AutomaticBackups(Protocol):
         """Copy the erasure register to the storage with the backups. Raises `SettingsError`."""
 
     def shared_erasures(self) -> Sequence[Erasure]:
-        """Return the erasures in the register beside the backups. Raises `SettingsError`."""
+        """Return the erasures in the register stored with the backups. Raises `SettingsError`."""
 
 
 @dataclass(frozen=True)
@@ -195,10 +195,10 @@ def restore(
     """Restore a backup into an empty data folder, and return the backup's contents.
 
     `identity` is the file with the private key for an encrypted backup. The first start repeats all erasures named in
-    `erasures`, in the folder's register and in the register beside the backup. The backup is unpacked into a hidden
-    folder, and renamed when complete: after a kill, the data folder has either nothing from the backup or everything.
-    Raises `SettingsError` if the folder is in use or has a database, if the file is not a backup, or if a newer product
-    version made the backup.
+    `erasures`, in the folder's register and in the register stored with the backup. The backup is unpacked into a
+    hidden folder, and renamed when complete: after a kill, the data folder has either nothing from the backup or
+    everything. Raises `SettingsError` if the folder is in use or has a database, if the file is not a backup, or if a
+    newer product version made the backup.
     """
     _require_built_in(settings)
     folder = settings.data_dir.absolute()
@@ -277,7 +277,7 @@ def _restore_into(folder: Path, path: Path, identity: Path | None, erasures: Seq
         migrations = {file.stem for file in MIGRATIONS.glob("*.sql")}
         if newer := sorted(name for name in {*manifest["migrations"]} - migrations if name[:14] > LAST_REPLACED):
             raise SettingsError(f"This backup is of a newer version ({newer[-1]}). Update the product first.")
-        with _opened(archive, DUMP) as dump, (folder / DUMP).open("xb") as file:
+        with _open_member(archive, DUMP) as dump, (folder / DUMP).open("xb") as file:
             shutil.copyfileobj(dump, file)
         server = start_server(folder)
         try:
@@ -358,11 +358,11 @@ def _extract_files(archive: tarfile.TarFile, folder: Path, referenced: set[str])
 
 
 def _read(archive: tarfile.TarFile, member: str | tarfile.TarInfo) -> bytes:
-    with _opened(archive, member) as content:
+    with _open_member(archive, member) as content:
         return content.read()
 
 
-def _opened(archive: tarfile.TarFile, member: str | tarfile.TarInfo) -> IO[bytes]:
+def _open_member(archive: tarfile.TarFile, member: str | tarfile.TarInfo) -> IO[bytes]:
     """Return an archive member as a byte stream. Names and links in the archive are ignored and can do no harm.
 
     Raises `KeyError` if the member is missing or no file.

@@ -123,7 +123,7 @@ def entering(
 
 
 def sealed(key: bytes, values: dict[str, str]) -> dict[str, str]:
-    """Return an identity with a seal, which the database checks in `rag_verified`."""
+    """Return an identity with a seal (a signature), which the database checks in `rag_verified`."""
     identity = json.dumps(values) if values else ""
     return {"identity": identity, "seal": hmac.new(key, identity.encode(), hashlib.sha256).hexdigest()}
 
@@ -135,7 +135,7 @@ def reading_as(key: bytes, tenant_id: str) -> dict[str, str]:
 
 
 def sealing_key(conninfo: str) -> bytes:
-    """Read the key for sealing identities, with the connection of the tables' owner.
+    """Read the key for signing identities, with the connection of the tables' owner.
 
     Raises `DatabaseUnavailable` if the server does not answer, or `conninfo` is not the owner's.
     """
@@ -377,11 +377,11 @@ class Database:
 
     def fetch_planned(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> list[Row]:
         """Return all rows from a named statement as `row` values. Postgres plans the statement for these parameters."""
-        return self._alone(who, name, parameters, lambda result: result.read(row), plans="force_custom_plan")
+        return self._run_alone(who, name, parameters, lambda result: result.read(row), plans="force_custom_plan")
 
     def fetch_all(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> list[Row]:
         """Return all rows from a named statement, as `row` values."""
-        return self._alone(who, name, parameters, lambda result: result.read(row))
+        return self._run_alone(who, name, parameters, lambda result: result.read(row))
 
     def fetch_one(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> Row | None:
         """Return the first row from a named statement as a `row` value, or `None`."""
@@ -389,12 +389,12 @@ class Database:
 
     def fetch_value(self, who: Entering, name: str, /, **parameters: Any) -> Any:
         """Return the first column in the first row, or `None`."""
-        first_row = self._alone(who, name, parameters, PendingResult.fetchone)
+        first_row = self._run_alone(who, name, parameters, PendingResult.fetchone)
         return first_row[0] if first_row else None
 
     def execute(self, who: Entering, name: str, /, **parameters: Any) -> int:
         """Run a named statement; return the number of affected rows."""
-        return self._alone(who, name, parameters, lambda result: result.rowcount)
+        return self._run_alone(who, name, parameters, lambda result: result.rowcount)
 
     def put_back(self, who: Who, *names: str, kept: str) -> None:
         """Insert removed rows again.
@@ -417,7 +417,7 @@ class Database:
             for name, parameters in statements:
                 pipeline.run(queries[name], parameters)
 
-    def _alone(
+    def _run_alone(
         self,
         who: Entering,
         name: str,

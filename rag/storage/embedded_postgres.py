@@ -150,7 +150,7 @@ class Supervisor:
             pause = WATCH_SECONDS
             if not (cluster / "PG_VERSION").exists():
                 return  # the folder was removed
-            if not self.trouble and _postmaster(cluster) is not None:
+            if not self.trouble and _server_process(cluster) is not None:
                 continue
             if not self.trouble:
                 self._ended_at = time.monotonic()
@@ -171,7 +171,7 @@ class Supervisor:
 
     def _bring_back(self, cluster: Path) -> None:
         with starting(self._folder, wait_seconds=1):
-            if _postmaster(cluster) is None and not self._stop.is_set():
+            if _server_process(cluster) is None and not self._stop.is_set():
                 if is_full(cluster):
                     raise SettingsError(DISK_FULL)
                 _start(cluster, self._account)
@@ -190,8 +190,8 @@ class Supervisor:
 def start_server(folder: Path, *, on_start: Callable[[], object] = lambda: None) -> EmbeddedServer:
     """Start and return this folder's server, creating the database if missing.
 
-    Safe after a `kill -9`, and beside other processes. `on_start` is called before a start, which takes seconds, but
-    not if a different process has started the server. The server is restarted after crashes until
+    Safe after a `kill -9`, and while other processes use the folder. `on_start` is called before a start, which takes
+    seconds, but not if a different process has started the server. The server is restarted after crashes until
     `EmbeddedServer.stop`. Raises `SettingsError` with a sentence if the folder is unusable or the server does not
     start.
     """
@@ -256,7 +256,7 @@ def remove_left(folder: Path) -> None:
 
 def _start_in(folder: Path, lock: int, alone_at: float | None, on_start: Callable[[], object]) -> EmbeddedServer:
     cluster = folder / "postgres"
-    if _postmaster(cluster) is None:
+    if _server_process(cluster) is None:
         on_start()
     passwords = _read_or_make_passwords(folder)
     account = service_account() if os.geteuid() == 0 else None
@@ -286,13 +286,13 @@ def _start_in(folder: Path, lock: int, alone_at: float | None, on_start: Callabl
 def stop_server(folder: Path) -> None:
     """Stop this folder's server if it runs, first in fast mode, after 20 seconds in immediate mode."""
     cluster = folder.absolute() / "postgres"
-    process = _postmaster(cluster)
+    process = _server_process(cluster)
     if process is None:
         return
     os.kill(process, signal.SIGINT)
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
-        if _postmaster(cluster) is None:
+        if _server_process(cluster) is None:
             return
         time.sleep(0.05)
     os.kill(process, signal.SIGQUIT)
@@ -403,15 +403,15 @@ def _shared_buffers_mb() -> int:
 
 
 def _start_unless_running(cluster: Path, account: pwd.struct_passwd | None, superuser: str) -> None:
-    """Start the server, unless it already answers. Raises `SettingsError` after 30 seconds or if the disk is full.
+    """Start the server, unless already running. Raises `SettingsError` after 30 seconds or if the disk is full.
 
-    After a `kill -9`, the old processes need a moment to disappear. Until then Postgres refuses to start beside them;
-    Postgres detects them by the pid file, which we therefore keep.
+    After a `kill -9`, the old processes need a moment to disappear. Until then Postgres refuses to start; Postgres
+    detects them by the pid file, which we therefore keep.
     """
     began = time.monotonic()
     while True:
         try:
-            if _postmaster(cluster) is None:
+            if _server_process(cluster) is None:
                 _start(cluster, account)
             with psycopg.connect(superuser, connect_timeout=5):
                 return
@@ -461,7 +461,7 @@ def _run(
         raise SettingsError(f"The built-in database did not start ({program}): {reason or 'no reason given'}")
 
 
-def _postmaster(cluster: Path) -> int | None:
+def _server_process(cluster: Path) -> int | None:
     """Return the server's process id from its pid file, or `None` if this folder's Postgres has no such process.
 
     After a crash, a different process may have the id, even a server for a different folder.
@@ -476,10 +476,10 @@ def _postmaster(cluster: Path) -> int | None:
         state = Path(f"/proc/{process}/stat").read_text("utf-8").rsplit(")", 1)[1].split()[0]
     except OSError:
         return process  # no /proc on this system
-    return process if b"postgres" in words[0] and state != "Z" and _works_in(process, words, cluster) else None
+    return process if b"postgres" in words[0] and state != "Z" and _is_server_process(process, words, cluster) else None
 
 
-def _works_in(process: int, words: list[bytes], cluster: Path) -> bool:
+def _is_server_process(process: int, words: list[bytes], cluster: Path) -> bool:
     """Whether a process is a Postgres process for this data folder, judged by working folder or command line."""
     try:
         return Path(f"/proc/{process}/cwd").samefile(cluster)

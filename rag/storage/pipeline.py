@@ -137,7 +137,7 @@ class Pipeline:
     def execute(self, statement: str, values: Mapping[str, Any] | None = None) -> PendingResult:
         """Queue a statement and return its result. Reading the result's rows waits for the server."""
         _, names = numbered(statement)
-        dumped = [self._dumped(values[name]) for name in names] if values else []
+        dumped = [self._dump_value(values[name]) for name in names] if values else []
         key = (statement, None)
         answer = PendingResult(self, key, [value for value, _ in dumped], [form for _, form in dumped], BINARY)
         self._asked.append(answer)
@@ -322,8 +322,8 @@ class Pipeline:
                     self._pgconn.consume_input()
             self._poll.modify(self._pgconn.socket, select.POLLIN)
 
-    def _dumped(self, value: Any) -> tuple[bytes | None, pq.Format]:
-        """Return a parameter's value and format: binary for types with a slow text form, else text."""
+    def _dump_value(self, value: Any) -> tuple[bytes | None, pq.Format]:
+        """Convert a parameter's value to (bytes, format): binary for types with a slow text form, else text."""
         if value is None:
             return None, TEXT
         if isinstance(value, str) and "\0" not in value:

@@ -138,7 +138,7 @@ def first_between(positions: Sequence[int], low: int, high: int) -> int | None:
 
 
 def before_marks(text: str, position: int, low: int) -> int:
-    """Return a position moved back, to keep accents and joined emoji with their letter. The result is above `low`."""
+    """Move a position back, to keep accents and joined emoji with their letter. The result is above `low`."""
     moved = position
     while low + 1 < moved < len(text) and (
         unicodedata.combining(text[moved]) or text[moved] in "\u200d\ufe0f" or text[moved - 1] == "\u200d"

@@ -53,7 +53,7 @@ _MONTHS = {
 
 
 def folded(word: str) -> str:
-    """Return a word in lower case for patterns, also "APRİL" and "KASIM" from Turkish keyboards."""
+    """Lower-case a word for patterns, also "APRİL" and "KASIM" from Turkish keyboards."""
     return word.lower().replace("i\u0307", "i").replace("ı", "i").replace("ſ", "s")
 
 

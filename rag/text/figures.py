@@ -93,9 +93,11 @@ def figures(text: str, language: str = "") -> frozenset[str]:
     Includes number words and months. `language` is the text's ISO 639-1 code: "on" is ten in Turkish and a preposition
     in English.
     """
-    text = _plain(text)
+    text = _plain_digits(text)
     # "12 345" may be a single number or two table columns.
-    readings = {r for figure in _figures_in(text) for part in (figure, *figure.split(" ")) for r in _readings(part)}
+    readings = {
+        r for figure in _figures_in(text) for part in (figure, *figure.split(" ")) for r in _possible_values(part)
+    }
     readings.update(_canonical(str(number)) for number in written_numbers(text, language))
     words = (
         folded(part)
@@ -108,13 +110,13 @@ def figures(text: str, language: str = "") -> frozenset[str]:
 
 def missing_figures(claim: str, source_figures: frozenset[str]) -> list[str]:
     """Return the numbers in a claim, as written, which have no possible value in `source_figures`."""
-    return [figure for figure in _figures_in(_plain(claim)) if not _is_in_source(figure, source_figures)]
+    return [figure for figure in _figures_in(_plain_digits(claim)) if not _is_in_source(figure, source_figures)]
 
 
 @lru_cache(maxsize=512)
 def days(text: str) -> frozenset[Day]:
-    """Return every possible reading for each date in a text: (year, month, day), with `None` for an unstated part."""
-    text = _plain(text)
+    """Return every possible meaning of each date in a text: (year, month, day), with `None` for an unstated part."""
+    text = _plain_digits(text)
     possible_days: set[Day] = set()
     for date in DATE.findall(text):
         possible_days.update(_numeric_days([int(part) for part in date]))
@@ -144,7 +146,7 @@ def _names_a_month(text: str) -> bool:
 def missing_days(claim: str, source_days: frozenset[Day]) -> list[Day]:
     """Return a claim's dates which match no date in `source_days`, however ambiguous dates are read.
 
-    Each is returned in its most precise reading.
+    Each is returned in its most precise meaning.
     """
     if not (stated := days(claim)):
         return []
@@ -153,7 +155,7 @@ def missing_days(claim: str, source_days: frozenset[Day]) -> list[Day]:
     months = {day[1] for day in precise}
     precise += [day for day in stated if day[1] not in months]
     ambiguous = {
-        d for numeric_date in DATE.findall(_plain(claim)) for d in _numeric_days([int(p) for p in numeric_date])
+        d for numeric_date in DATE.findall(_plain_digits(claim)) for d in _numeric_days([int(p) for p in numeric_date])
     }
     missing = [day for day in precise if not any(_is_same_day(day, other) for other in source_days)]
     if ambiguous and len(ambiguous - set(missing)) > 0:
@@ -180,13 +182,13 @@ def _is_same_day(claimed: Day, source: Day) -> bool:
 
 
 def _is_in_source(figure: str, source_figures: frozenset[str]) -> bool:
-    if any(value in source_figures for value in _readings(figure)):
+    if any(value in source_figures for value in _possible_values(figure)):
         return True
     parts = figure.split(" ")
     return len(parts) > 1 and all(_canonical(part) in source_figures for part in parts)
 
 
-def _plain(text: str) -> str:
+def _plain_digits(text: str) -> str:
     """Return a text in which digits from any script are 0–9, and full-width characters are ordinary."""
     return text if text.isascii() else NOT_ASCII.sub(_plain_character, text)
 
@@ -208,7 +210,7 @@ def _figures_in(text: str) -> list[str]:
     return numbers + NUMBER.findall(DATE.sub(" ", text))
 
 
-def _readings(figure: str) -> set[str]:
+def _possible_values(figure: str) -> set[str]:
     """Return the possible values of a written number: "1.500" is 1500 or 1.5, "1,500.00" only 1500."""
     joined = figure
     for character in GROUPING:

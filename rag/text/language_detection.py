@@ -101,7 +101,7 @@ def detect_language_heuristic(text: str) -> str:
 def detect_language(text: str, likely: Sequence[str] = ()) -> str:
     """Detect a text's language (ISO 639-1), by the heuristic if it is conclusive, else by a statistical detector.
 
-    If both are inconclusive, the result is the first of the `likely` languages whose letters fit the text. Only the
+    If both are inconclusive, the result is the first of the `likely` languages whose alphabet fits the text. Only the
     first 200,000 characters are read.
     """
     text = unicodedata.normalize("NFC", text[:_LONGEST_CHARACTERS]).lower()
@@ -126,7 +126,7 @@ def _choose(text: str, evidence: _Evidence, probabilities: Mapping[str, float], 
 
 
 def is_evident(text: str) -> bool:
-    """Whether a text's language is clear: the same is detected, whichever language is assumed to be likely."""
+    """Whether a text's language is clear: the result is the same, whichever language is assumed to be likely."""
     text = unicodedata.normalize("NFC", text).lower()
     evidence = _evidence(text)
     probabilities = _probabilities(text) if _has_words(evidence) else {}
@@ -151,7 +151,7 @@ def _outweighs(evidence: _Evidence, text: str, expected: str, probabilities: Map
 
 
 def _can_be(text: str, language: str, evidence: _Evidence) -> bool:
-    """Whether the letters in a text are compatible with a language."""
+    """Whether a text's characters are compatible with a language."""
     if language not in DETECTED:
         return False
     if evidence.language and not evidence.scores:

@@ -46,8 +46,8 @@ def chunks_from_spans(
 ) -> list[Chunk]:
     """Convert spans to chunks without surrounding whitespace. Spans without new text are skipped.
 
-    A chunk which starts inside a table begins with the table's column heads. `is_exact` keeps spans without new text,
-    and adds no heads.
+    A chunk which starts inside a table begins with the table's column headings. `is_exact` keeps spans without new
+    text, and adds no headings.
     """
     text = join_pages(pages) if text is None else text
     starts = page_starts(pages)
@@ -58,7 +58,7 @@ def chunks_from_spans(
     section_starts = [section.start for section in ordered]
     chunks: list[Chunk] = []
     covered = 0
-    heads = _Heads(text)
+    heads = _ColumnHeadings(text)
     for span in spans:
         start, end = span[0], span[1]
         content = text[start:end]
@@ -87,8 +87,8 @@ def chunks_from_spans(
     return chunks
 
 
-class _Heads:
-    """Finds the column heads for chunks that start inside a table."""
+class _ColumnHeadings:
+    """Finds the column headings for chunks that start inside a table."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -98,7 +98,7 @@ class _Heads:
         self._lines: dict[int, str] = {}
 
     def above(self, start: int) -> str:
-        """Return the column heads on a line, if this position is inside a table, else ""."""
+        """Return the column headings on a line, if this position is inside a table, else ""."""
         index = bisect_right(self._starts, start) - 1
         if index < 0 or start >= self._tables[index].end:
             return ""
@@ -130,7 +130,7 @@ def page_starts(pages: Sequence[HasText]) -> list[int]:
 
 
 def parts_between(places: Iterable[int], stop: int) -> list[Span]:
-    """Return the parts when the range from 0 to `stop` is split at these positions."""
+    """Split the range from 0 to `stop` at these positions."""
     return list(pairwise(sorted({0, stop, *(place for place in places if 0 < place < stop)}))) or [(0, stop)]
 
 

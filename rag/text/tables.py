@@ -41,7 +41,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A table's column heads and the rows below; `heads` is `None` if the first row is data."""
+    """A table's column headings and the rows below; `heads` is `None` if the first row is data."""
 
     heads: Row | None
     rows: tuple[Row, ...]
@@ -94,9 +94,10 @@ def _blocks(text: str) -> Iterator[list[Row]]:
 
 
 def _join_lines(lines: Sequence[re.Match[str]], width: int) -> tuple[int, tuple[str, ...]]:
-    """Join a row's lines if cells have several lines; return the number of lines, and the cells.
+    """Join a row's lines if cells have several lines.
 
-    If the lines do not give exactly `width` cells, or are Markdown, only the first line is the row.
+    Returns the number of lines, and the cells. If the lines do not give exactly `width` cells, or are Markdown, only
+    the first line is the row.
     """
     first = cells_of(lines[0][0])
     cells = list(first)
@@ -138,7 +139,7 @@ def _table(rows: list[Row]) -> Table | None:
 
 
 def are_heads(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the first row has column heads: short, distinct cells without amounts, unlike the rows below."""
+    """Whether the first row has column headings: short, distinct cells without amounts, unlike the rows below."""
     named = [cell for cell in first if cell not in NOTHING]
     if len(named) < max(1, len(first) - 1) or len(set(named)) < len(named):
         return False
@@ -151,23 +152,22 @@ def are_heads(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _is_like_those_below(column: Sequence[str]) -> bool:
-    """Whether the first cell in a column is a date or an address like at least half the cells below: the first row is
-    then data.
+    """Whether a column's first cell is a date or an address like at least half the cells below.
 
-    "January 1" above "March 31" is a date. "1 year" above "20 days" is not: dates have several month names, amounts a
-    single unit.
+    The first row is then data. "January 1" above "March 31" is a date. "1 year" above "20 days" is not: dates have
+    several month names, amounts a single unit.
     """
     first, *below = column
     if not VALUE.search(first):
         return False
-    alike = [cell for cell in below if _shape(cell) == _shape(first)]
+    alike = [cell for cell in below if _cell_form(cell) == _cell_form(first)]
     if not alike or 2 * len(alike) < len(below):
         return False
     words = zip(*(WORD.findall(cell.casefold()) for cell in (first, *alike)), strict=True)
     return bool(ADDRESS.search(first) or DATE.fullmatch(first)) or any(len(set(each)) >= LEAST_MONTHS for each in words)
 
 
-def _shape(cell: str) -> str:
+def _cell_form(cell: str) -> str:
     """Return a cell's text with each word replaced by "w" and each number by "0", to compare the form of cells."""
     return NUMBER.sub("0", WORD.sub("w", cell))
 
@@ -210,9 +210,9 @@ LONGEST_REPEATED = 80
 
 
 def guessed_head_rows(grid: Grid) -> int:
-    """Return how many rows at the start are probably column heads, possibly 0.
+    """Return how many rows at the start are probably header rows, possibly 0.
 
-    If a cell in a head row spans several columns, the next row is a head row too.
+    If a cell in a header row spans several columns, the next row is a header row too.
     """
     rows = 1
     most = min(MOST_HEAD_ROWS, len(grid) - 1)
@@ -225,9 +225,9 @@ def guessed_head_rows(grid: Grid) -> int:
 
 
 def lines_of(grid: Grid, head_rows: int) -> list[str]:
-    """Return a table's lines, with head rows combined: "Notice" over "Employee" becomes "Notice Employee".
+    """Return a table's lines, with header rows combined: "Notice" over "Employee" becomes "Notice Employee".
 
-    A row with a single cell across all columns becomes a text line, and the heads are repeated afterwards.
+    A row with a single cell across all columns becomes a text line, and the column headings are repeated afterwards.
     """
     if not grid:
         return []

@@ -292,7 +292,7 @@ class SearchFilters:
 
 
 def narrowing(document_ids: Sequence[UUID], filters: SearchFilters) -> dict[str, Any]:
-    """Return the documents and filters which the asker chose for a question, in JSON, without empty values."""
+    """Return the documents and filters which the user chose for a question, in JSON, without empty values."""
     chosen = {
         "documents": [str(document_id) for document_id in document_ids],
         "categories": list(filters.categories),
@@ -420,7 +420,7 @@ class VersionOnDay:
 
 @dataclass(frozen=True)
 class OwnPlace:
-    """The asker's group, and the documents for the city or country which the group's name contains."""
+    """The user's group, and the documents for the city or country which the group's name contains."""
 
     group: str
     documents: frozenset[UUID]
@@ -681,8 +681,8 @@ class OpenAIDetails:
 class CostDetails:
     """A question's costs in US dollars. A call without a known price adds 0 here; the ledger marks it unpriced.
 
-    `openai` is the call for the answer; `OpenAIDetails` has the tokens. Other chat calls have separate fields, which
-    the HR document's interface lacks; they are `None` if no call was made.
+    `openai` is the call for the answer; `OpenAIDetails` has the tokens. Other chat calls have separate fields, `None`
+    if no call was made.
     """
 
     embedding: float = 0.0
@@ -717,7 +717,7 @@ class StepDetails:
 
 @dataclass(kw_only=True)
 class EvidenceDetails:
-    """Whether the chunks answer the question, and the probability of the best chunk doing this."""
+    """Whether the chunks answer the question, and the probability for the best chunk."""
 
     outcome: Evidence = "none"
     probability: float = 0.0

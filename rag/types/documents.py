@@ -76,7 +76,7 @@ MOST_MARKS = 1000
 
 @dataclass(frozen=True)
 class PageMark:
-    """A box on a page which shows how the content was read, for example a table, or a picture left out.
+    """A box on a page which shows how the content was read, for example a table, or an image left out.
 
     Edges are fractions (0 to 1) of the displayed page, from the top left corner.
     """

@@ -48,7 +48,7 @@ def draw_budgets(identity: Identity) -> None:
                       amount=plain(money(budget.amount)))  # fmt: skip
             state = _(":red-badge[Spent]") if budget.is_spent else _(":orange-badge[Nearly spent]")
             st.progress(
-                min(1.0, _share(budget)),
+                min(1.0, _spent_fraction(budget)),
                 f"{words} {state}" if budget.is_near else words,
             )
             asks = (
@@ -80,7 +80,7 @@ def draw_warnings(who: Who) -> None:
     for budget in services().budgets.list(who):
         if not budget.is_near:
             continue
-        share = percent(_share(budget))
+        share = percent(_spent_fraction(budget))
         name = plain(_name(budget))
         if budget.is_spent:
             sentence = _("The budget of {name} is spent: no paid model is called until next month.", name=name)
@@ -96,7 +96,7 @@ def draw_question_to_go_on(identity: Identity) -> None:
     budget = services().budgets.asking(identity)
     if budget is None:
         return
-    share = percent(_share(budget))
+    share = percent(_spent_fraction(budget))
     with st.container(border=True, horizontal=True, vertical_alignment="center", key="budget_asks"):
         st.markdown(
             _(
@@ -125,7 +125,7 @@ def draw_broken_by(who: Who, cost: Decimal | None) -> None:
     )
 
 
-def _share(budget: Budget) -> float:
+def _spent_fraction(budget: Budget) -> float:
     """Return a budget's spent fraction: above 1 if overspent. A zero budget counts as fully spent."""
     return float(budget.spent / budget.amount) if budget.amount else 1.0
 

@@ -117,7 +117,7 @@ def outcome_figure(days: Sequence[Day], period: Period) -> Any:
     figure.update_layout(barmode="stack", legend_traceorder="normal")
     _count_upwards(figure, max((day.questions for day in days), default=0))
     # On a phone, the seven long names form a column, and the bars need room below it.
-    return _by_day(_quiet(figure, height=340), period)
+    return _by_day(_apply_plain_look(figure, height=340), period)
 
 
 def histogram_figure(buckets: Sequence[TimeBucket], times: StageTimes) -> Any:
@@ -143,11 +143,11 @@ def histogram_figure(buckets: Sequence[TimeBucket], times: StageTimes) -> Any:
             showarrow=False,
             text=f"{words} {duration(ms, is_about=times.is_about)}",
         )
-    figure = _quiet(figure, height=280, legend=False)
+    figure = _apply_plain_look(figure, height=280, legend=False)
     _count_upwards(figure, max((bucket.questions for bucket in buckets), default=0))
     figure.update_layout(hovermode="closest", margin_t=28)
     figure.update_xaxes(type="log", tickvals=FINE_TICKS, ticktext=[duration(tick) for tick in FINE_TICKS])
-    return _close_below(figure)
+    return _remove_title_space(figure)
 
 
 def score_figure(answered: Sequence[float], missed: Sequence[float]) -> tuple[Any, list[tuple[float, int, int]]]:
@@ -171,10 +171,10 @@ def score_figure(answered: Sequence[float], missed: Sequence[float]) -> tuple[An
             hovertemplate="%{y}",
         )
     figure.update_layout(barmode="stack", legend_traceorder="normal")
-    figure = _quiet(figure, height=280)
+    figure = _apply_plain_look(figure, height=280)
     _count_upwards(figure, max(sum(counts) for counts in counted.values()))
     figure.update_xaxes(tickformat=".2f", nticks=8)
-    return _close_below(figure), [(low, int(first), int(second)) for low, first, second in rows]
+    return _remove_title_space(figure), [(low, int(first), int(second)) for low, first, second in rows]
 
 
 def cost_figure(costs: Sequence[DailyCost], period: Period, *, names: Mapping[str, str] | None = None) -> Any:
@@ -199,7 +199,7 @@ def cost_figure(costs: Sequence[DailyCost], period: Period, *, names: Mapping[st
             hovertemplate="%{customdata[0]}",
         )
     figure.update_layout(barmode="stack", legend_traceorder="normal")
-    return _by_day(_quiet(figure, height=280, money_axis=True), period)
+    return _by_day(_apply_plain_look(figure, height=280, money_axis=True), period)
 
 
 def _cost_of_calls(cost: Decimal | None, calls: int) -> str:
@@ -222,7 +222,7 @@ def stage_figure(times: Sequence[StageTimes], period: Period, *, percentile: str
                 customdata=[duration(value, is_about=row.is_about) for row, value in zip(rows, values, strict=True)],
                 hovertemplate="%{customdata}",
             )
-    figure = _by_day(_quiet(figure, height=280), period)
+    figure = _by_day(_apply_plain_look(figure, height=280), period)
     figure.update_yaxes(
         type="log", tickvals=TIME_TICKS, ticktext=[duration(tick) for tick in TIME_TICKS], minor={"showgrid": False}
     )
@@ -267,15 +267,15 @@ def waterfall_figure(timing: Mapping[str, float]) -> Any:
             )
             + "<extra></extra>",
         )
-    figure = _quiet(figure, height=70 + 34 * max(len(parts), 1), legend=False)
+    figure = _apply_plain_look(figure, height=70 + 34 * max(len(parts), 1), legend=False)
     figure.update_layout(hovermode="closest", bargap=0.35)
     longest = max(total, ends, 1.0)
     figure.update_xaxes(range=[0, longest * 1.12], ticksuffix=" ms", nticks=6)
     figure.update_yaxes(autorange="reversed")
-    return _close_below(figure)
+    return _remove_title_space(figure)
 
 
-def _quiet(figure: Any, *, height: int = 280, legend: bool = True, money_axis: bool = False) -> Any:
+def _apply_plain_look(figure: Any, *, height: int = 280, legend: bool = True, money_axis: bool = False) -> Any:
     """Give a Plotly figure the product's plain look: no frame, few lines, legend on top. Changes and returns the
     figure.
     """
@@ -321,7 +321,7 @@ def _by_day(figure: Any, period: Period) -> Any:
         hoverformat=DATE_PARTS.sub(lambda match: PLOTLY_FORMATS[match[0]], table_date()),
     )
     figure.update_layout(hoverlabel={"namelength": -1})
-    return _close_below(figure)
+    return _remove_title_space(figure)
 
 
 def _count_upwards(figure: Any, most: int) -> None:
@@ -330,7 +330,7 @@ def _count_upwards(figure: Any, most: int) -> None:
         figure.update_yaxes(dtick=1)
 
 
-def _close_below(figure: Any) -> Any:
+def _remove_title_space(figure: Any) -> Any:
     """Remove the space Plotly reserves for an axis title, because there is no title."""
     figure.update_xaxes(automargin=False)
     figure.update_layout(margin_b=30)

@@ -124,7 +124,7 @@ def _draw_field(field: Setting, collection: Collection, profile: Profile, change
         note = (
             _("Value in the profile: {field}.", field=_with_unit(field, profile_value))
             if differs
-            else _note(field, changed)
+            else _help_text(field, changed)
         )
         st.markdown(f"{label}  \n:small[:gray[{plain(note)}]]" if note else label, width=360)
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="right", width="content"):
@@ -152,7 +152,7 @@ def _draw_field(field: Setting, collection: Collection, profile: Profile, change
             )
 
 
-def _note(field: Setting, profile: Profile) -> str:
+def _help_text(field: Setting, profile: Profile) -> str:
     """Return a setting's help. If the setting has no effect at present, name the other setting and the
     values required.
     """

@@ -145,7 +145,7 @@ def page_html(text: str) -> str:
         else:
             pieces.append(escape(line) + "\n")
     end_table()
-    return _scrolled(_("Text of the page"), pieces)
+    return _scroll_frame(_("Text of the page"), pieces)
 
 
 def draw_comparison(documents: DocumentLibrary, old: Document, new: Document, differing: Sequence[int]) -> None:
@@ -195,7 +195,7 @@ def marked_page(text: str, start: int, chunks: Sequence[DocumentChunk]) -> str:
         numbers = ", ".join(str(c.chunk_index + 1) for c in covering)
         title = escape(_("passage {numbers}", numbers=numbers), quote=True)
         pieces.append(f'<span title="{title}" style="background:{tint}">{badges}{words}</span>')
-    return _scrolled(_("Text of the page"), pieces)
+    return _scroll_frame(_("Text of the page"), pieces)
 
 
 def _draw_report(document: Document, read: Sequence[DocumentPage]) -> None:
@@ -315,10 +315,10 @@ def chunk_html(chunk: DocumentChunk, before: int, after: int) -> str:
         escape(content[head:tail]),
         _tinted(content[tail:], _("shared with the next passage")),
     ]
-    return _scrolled(_("Text of the passage"), pieces)
+    return _scroll_frame(_("Text of the passage"), pieces)
 
 
-def _scrolled(label: str, pieces: Sequence[str]) -> str:
+def _scroll_frame(label: str, pieces: Sequence[str]) -> str:
     """Return HTML wrapped in a fixed-height frame which the keyboard can scroll."""
     named = escape(label, quote=True)
     return f'<div dir="auto" style="{SCROLLED}" tabindex="0" role="region" aria-label="{named}">{"".join(pieces)}</div>'

@@ -315,7 +315,7 @@ def _draw_footer(message: Message, viewer: Viewer, *, is_last: bool, question: s
 def draw_figures(place: DeltaGenerator, message: Message) -> None:
     """Draw an answer's time and cost into `place`. Called after the follow-up questions, which cost money too."""
     if message.total_ms is not None or message.cost is not None:
-        place.markdown(f":small[:gray[{' · '.join(_figures(message))}]]", width="content")
+        place.markdown(f":small[:gray[{' · '.join(_format_figures(message))}]]", width="content")
 
 
 def with_sources(message: Message) -> str:
@@ -407,7 +407,7 @@ def _draw_help(message: Message) -> None:
         st.markdown(lines(message.help_answer))
 
 
-def _figures(message: Message) -> list[str]:
+def _format_figures(message: Message) -> list[str]:
     """Format an answer's duration, sources and cost."""
     parts = [duration(message.total_ms)] if message.total_ms is not None else []
     if message.citations and not _is_nearest_only(message):

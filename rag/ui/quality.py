@@ -335,7 +335,7 @@ def _draw_pairs(identity: Identity, earlier: Run, later: Run) -> None:
     if chosen is None:
         st.caption(_("Select a row (Shift + Space on the keyboard) to see everything about it."))
         return
-    entries = [_entry(identity, answers[chosen]) for answers in answers_by_run]
+    entries = [_find_entry(identity, answers[chosen]) for answers in answers_by_run]
     if entries[0] is not None and entries[1] is not None:
         with st.container(border=True):
             st.header(plain(chosen), anchor=False)
@@ -344,7 +344,7 @@ def _draw_pairs(identity: Identity, earlier: Run, later: Run) -> None:
         st.caption(_("This question is no longer there."))
 
 
-def _entry(identity: Identity, result: Result) -> ChatLogEntry | None:
+def _find_entry(identity: Identity, result: Result) -> ChatLogEntry | None:
     """Find a result's log entry; `None` after its deletion."""
     try:
         return services().analytics.question(identity, result.chat_log_id) if result.chat_log_id else None

@@ -304,7 +304,7 @@ def _prefix_lines(block: str, first: str, rest: str) -> str:
     return first + block.replace("\n", f"\n{rest}")
 
 
-def _fullest(hits: Sequence[tuple[int, str]], width: int) -> int:
+def _densest_window(hits: Sequence[tuple[int, str]], width: int) -> int:
     """Return the start of the window, `width` characters long, in which most different terms occur; on a tie, the
     earliest.
 
@@ -332,12 +332,12 @@ def excerpt(passage: str, terms: Sequence[str], characters: int = EXCERPT_CHARAC
 
     Markdown marks like "##" and "**" do not count as words. Table rows are on separate lines.
     """
-    passage = _in_lines(EMPHASIS.sub(r"\2", HEADING_MARK.sub("", passage)))
+    passage = _separate_rows(EMPHASIS.sub(r"\2", HEADING_MARK.sub("", passage)))
     if len(passage) <= characters:
         return passage
     pattern = _terms_pattern(terms, is_joined=False)
     hits = [(m.start(), m.group().casefold()) for m in pattern.finditer(passage)] if pattern else []
-    start = max(0, min(_fullest(hits, characters - 12), len(passage) - characters))
+    start = max(0, min(_densest_window(hits, characters - 12), len(passage) - characters))
     end = min(len(passage), start + characters)
     if start > 0 and " " in passage[start : start + 25]:
         start = passage.index(" ", start) + 1
@@ -346,7 +346,7 @@ def excerpt(passage: str, terms: Sequence[str], characters: int = EXCERPT_CHARAC
     return ("… " if start > 0 else "") + passage[start:end].rstrip(" ,;") + (" …" if end < len(passage) else "")
 
 
-def _in_lines(passage: str) -> str:
+def _separate_rows(passage: str) -> str:
     """Return a passage on a single line, but with each table row on a separate line."""
     joined, was_row = "", False
     for line in passage.splitlines():
@@ -363,7 +363,7 @@ def _in_lines(passage: str) -> str:
 def marked(passage: str, terms: Sequence[str], color: str = "yellow") -> str:
     """Return a passage as Markdown with the terms highlighted, and table rows on separate lines."""
     pattern = _terms_pattern(terms)
-    return "  \n".join(_marked_line(line, pattern, color) for line in _in_lines(passage).split("\n"))
+    return "  \n".join(_marked_line(line, pattern, color) for line in _separate_rows(passage).split("\n"))
 
 
 def _marked_line(passage: str, pattern: re.Pattern[str] | None, color: str) -> str:

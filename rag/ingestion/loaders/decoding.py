@@ -93,14 +93,14 @@ def decoded(content: bytes, declared: str = "") -> Decoded:
     `declared` is the charset named in an email. Charsets with 7-bit bytes are tried first, because their bytes are also
     valid UTF-8.
     """
-    if SEVEN_BITS.match(declared) and content.isascii() and (name := _usable(content, declared)) is not None:
+    if SEVEN_BITS.match(declared) and content.isascii() and (name := _usable_encoding(content, declared)) is not None:
         return Decoded(content.decode(name, "replace"), name)
     for mark, name in MARKS:
         if content.startswith(mark):
             return Decoded(content[len(mark) :].decode(name, "replace"), name)
-    if (wide := _wide(content)) is not None:
+    if (wide := _detect_utf16(content)) is not None:
         return Decoded(content.decode(wide, "replace"), wide, is_guessed=True)
-    if any(escape in content for escape in ESCAPES) and (mail := _reads_all(content, MAIL_SETS)) is not None:
+    if any(escape in content for escape in ESCAPES) and (mail := _first_usable(content, MAIL_SETS)) is not None:
         return Decoded(content.decode(mail), mail, is_guessed=True)
     try:
         return Decoded(content.decode("utf-8"), "utf-8")
@@ -112,13 +112,13 @@ def decoded(content: bytes, declared: str = "") -> Decoded:
     broken = text.count(UNDECODED)
     if sum(character > "\x7f" for character in text) - broken >= INTACT_CHARACTERS * broken:
         return Decoded(text, "utf-8", is_guessed=True)
-    if (declared_name := _usable(content, declared) if declared else _declared_encoding(content)) is not None:
+    if (declared_name := _usable_encoding(content, declared) if declared else _declared_encoding(content)) is not None:
         return Decoded(content.decode(declared_name, "replace"), declared_name)
     guess = _guess_encoding(content)
     return Decoded(content.decode(guess, "replace"), guess, is_guessed=True)
 
 
-def _reads_all(content: bytes, names: Sequence[str]) -> str | None:
+def _first_usable(content: bytes, names: Sequence[str]) -> str | None:
     """Return the first encoding which decodes all bytes."""
     for name in names:
         with suppress(UnicodeDecodeError):
@@ -127,7 +127,7 @@ def _reads_all(content: bytes, names: Sequence[str]) -> str | None:
     return None
 
 
-def _wide(content: bytes) -> str | None:
+def _detect_utf16(content: bytes) -> str | None:
     """Detect UTF-16 without a byte order mark, and return the encoding.
 
     In most UTF-16 texts, many bytes at even or at odd positions are zero.
@@ -145,10 +145,10 @@ def _wide(content: bytes) -> str | None:
 def _declared_encoding(content: bytes) -> str | None:
     """Return the encoding declared by an HTML or XML file, if it fits the bytes."""
     match = DECLARED.search(content[:4096])
-    return None if match is None else _usable(content, match[1].decode("ascii"))
+    return None if match is None else _usable_encoding(content, match[1].decode("ascii"))
 
 
-def _usable(content: bytes, declared: str) -> str | None:
+def _usable_encoding(content: bytes, declared: str) -> str | None:
     """Return the encoding for a declared name, if it fits the bytes."""
     declared = declared.lower()
     names = LARGER_SETS.get(declared, (declared,))
@@ -164,7 +164,7 @@ def _usable(content: bytes, declared: str) -> str | None:
         except Exception:  # unknown encodings, and codecs such as "zlib" with errors of any kind
             return None
         # A name may stand for several character sets; the first set able to decode every byte is used.
-        return _reads_all(content, names) or name
+        return _first_usable(content, names) or name
     return None
 
 

@@ -183,7 +183,7 @@ def _load_mails(mail: Message, options: LoadOptions) -> ExtractedDocument:
         position += len(page.text) + 1
         # A mail inside a mail comes before the mails after the outer mail.
         waiting[:0] = [(inner, depth + 1) for inner in enclosed]
-    heads, _ = _heads(mail)
+    heads, _ = _header_fields(mail)
     name, address = parseaddr(heads.get("From", ""))
     return ExtractedDocument(
         pages=tuple(pages),
@@ -197,7 +197,7 @@ def _load_mails(mail: Message, options: LoadOptions) -> ExtractedDocument:
 def _page(
     mail: Message, number: int, depth: int, separate_files: frozenset[str]
 ) -> tuple[Page, list[Section], list[Message]]:
-    heads, warnings = _heads(mail)
+    heads, warnings = _header_fields(mail)
     head = "\n".join(f"{name}: {text}" for name, text in heads.items() if text)
     body = _read(mail, depth, is_first=True)
     if mail.get_content_type() in LOCKED | {"multipart/encrypted"} and number == 1 and not body.parts:
@@ -228,17 +228,17 @@ def _page(
     return page, sections, body.enclosed
 
 
-def _heads(mail: Message) -> tuple[dict[str, str], list[str]]:
+def _header_fields(mail: Message) -> tuple[dict[str, str], list[str]]:
     """Return the header fields to show, decoded, and warnings about guessed encodings."""
     heads: dict[str, str] = {}
     warnings: list[str] = []
     for name in HEADS:
-        values = [_field(str(value), warnings) for value in mail.get_all(name, [])[:10]]
+        values = [_decode_field(str(value), warnings) for value in mail.get_all(name, [])[:10]]
         heads[name] = ", ".join(filter(None, values[:1] if name in ("Subject", "Date", "From") else values))
     return heads, warnings
 
 
-def _field(value: str, warnings: list[str]) -> str:
+def _decode_field(value: str, warnings: list[str]) -> str:
     """Decode a header field: encoded words (RFC 2047), and raw bytes in the most likely encoding.
 
     Adds to `warnings` if an encoding is guessed.
@@ -278,7 +278,7 @@ def _read(part: Message, depth: int, *, is_first: bool = False) -> _Body:
     elif kind == "message/rfc822" and part.is_multipart():
         body.enclosed.extend(_enclosed_mails(part))
     elif kind == "multipart/alternative" and part.is_multipart():
-        body.take(_one_of([_read(each, depth + 1, is_first=is_first) for each in _parts(part)]))
+        body.take(_choose_alternative([_read(each, depth + 1, is_first=is_first) for each in _parts(part)]))
     elif part.get_content_maintype() == "multipart" and part.is_multipart():
         for each in _parts(part):
             body.take(_read(each, depth + 1, is_first=is_first and not body.parts))
@@ -305,7 +305,7 @@ def _enclosed_mails(part: Message) -> list[Message]:
     return [parsed_mail(content)] if isinstance(content, bytes) else mails
 
 
-def _one_of(forms: Sequence[_Body]) -> _Body:
+def _choose_alternative(forms: Sequence[_Body]) -> _Body:
     """Choose between alternatives like plain text and HTML: the first with text, unless a later form has much more.
 
     The chosen alternative also gets the files and emails attached to other forms.
@@ -371,7 +371,7 @@ def _attached_mail(part: Message, kind: str, name: str | None) -> Message | None
 
 
 def _file_name(name: str | None) -> str:
-    return _field(name, []) if name else ""
+    return _decode_field(name, []) if name else ""
 
 
 def _without_pgp(text: str, body: _Body) -> str:

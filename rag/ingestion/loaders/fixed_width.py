@@ -49,7 +49,7 @@ def tables_in(lines: Sequence[str]) -> Iterator[tuple[int, int, list[str]]]:
         end = place
         while end < len(widened) and (_is_row(widened[end]) or RULE.fullmatch(widened[end])):
             end += 1
-        candidates = (_table(widened, place + titles, end) for titles in range(MOST_TITLES + 1))
+        candidates = (_find_table(widened, place + titles, end) for titles in range(MOST_TITLES + 1))
         best_table = max(filter(None, candidates), key=lambda table: len(table[1][0]), default=None)
         if best_table is not None:
             first, grid, end = best_table
@@ -69,7 +69,7 @@ def _is_row(line: str) -> bool:
     return len(line) <= LONGEST_LINE and len(CELL.findall(line)) > 1 and RULE.fullmatch(line) is None
 
 
-def _table(lines: Sequence[str], first: int, end: int) -> tuple[int, list[list[str]], int] | None:
+def _find_table(lines: Sequence[str], first: int, end: int) -> tuple[int, list[list[str]], int] | None:
     """Find a table in `lines[first:end]`. Return its first line, rows and end (exclusive), or `None`."""
     rows = [line for line in lines[first:end] if _is_row(line)]
     if len(rows) < FEWEST_ROWS or not _is_row(lines[first]):

@@ -204,7 +204,7 @@ def _texts(element: Any, walk: Walk, depth: int) -> Iterator[str]:
     if tag == "table":
         yield from _table(element, walk, depth)
         return
-    if (note := _note_at(element, walk)) is not None:
+    if (note := _footnote_placeholder(element, walk)) is not None:
         yield note
         return
     inner = _inner(element, walk, depth, keep_lines=tag == "pre")
@@ -220,7 +220,7 @@ def _texts(element: Any, walk: Walk, depth: int) -> Iterator[str]:
             walk.headings.append((HEADINGS[tag], title, title))
         yield f"\n\n{title}\n\n"
     elif tag == "li":
-        label = _label(element, walk)
+        label = _item_label(element, walk)
         yield f"\n{label}" + "".join(inner).strip()
     elif tag in BLOCKS:
         yield "\n\n" if tag in PARAGRAPHS else "\n"
@@ -244,7 +244,7 @@ def _input(element: Any, walk: Walk) -> str:
     return f" {element.get('value')} " if kind in VALUED and element.get("value") else ""
 
 
-def _choice(element: Any, walk: Walk) -> str:
+def _chosen_options(element: Any, walk: Walk) -> str:
     """Return a `select` element's chosen options. A list box gives all visible options, each with a tick box.
 
     If nothing is chosen in a drop-down, the first option is chosen.
@@ -308,12 +308,12 @@ OWN_FORMS: dict[str, Callable[[Any, Walk], str]] = {
     "br": lambda element, walk: "\n",
     "img": _picture,
     "input": _input,
-    "select": _choice,
+    "select": _chosen_options,
     "math": _formula,
 }
 
 
-def _label(item: Any, walk: Walk) -> str:
+def _item_label(item: Any, walk: Walk) -> str:
     """Return a list item's number, or a dash in a list without numbers."""
     around = item.getparent()
     form = _number_form(around)
@@ -430,7 +430,7 @@ def is_mark(link: Any) -> bool:
     return is_raised or NOTE_NAME.search(named) is not None
 
 
-def _note_at(element: Any, walk: Walk) -> str | None:
+def _footnote_placeholder(element: Any, walk: Walk) -> str | None:
     """Return a placeholder for the footnote if the element is a footnote reference, else `None`."""
     if element.tag not in ("a", "sup"):
         return None

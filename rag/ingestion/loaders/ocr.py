@@ -211,7 +211,7 @@ class TextRecognition:
         is_vietnamese = len(VIETNAMESE.findall(result.text)) > VIETNAMESE_SHARE * len(result.text)
         if result.doubt > MOST_DOUBT or is_vietnamese:
             marks = tuple(replace(mark, kind="left out") for mark in result.marks)
-            return replace(page, warnings=(*page.warnings, _unreadable()), marks=_marks(page, marks))
+            return replace(page, warnings=(*page.warnings, _unreadable()), marks=_merge_marks(page, marks))
         read = recognised(page, result.text, RAPIDOCR, result.marks)
         if not doubtful:
             return read
@@ -320,17 +320,17 @@ def recognised(page: Page, text: str, engine: str, marks: tuple[PageMark, ...] |
     text = normalise_characters(text).strip("\n ")
     name = engine_title(engine)
     if PICTURED_PAGE in page.warnings and page.text.strip():
-        added = _news(page.text, text)
+        added = _new_lines(page.text, text)
         warnings = tuple(warning for warning in page.warnings if warning != PICTURED_PAGE)
         sentence = (ADDED if added else NOTHING_ADDED).format(engine=name)
         text = f"{page.text}\n\n{added}" if added else page.text
-        return replace(page, text=text, warnings=(*warnings, sentence), marks=_marks(page, marks))
+        return replace(page, text=text, warnings=(*warnings, sentence), marks=_merge_marks(page, marks))
     sentence = (RECOGNISED if text else NOTHING_FOUND).format(engine=name)
     warnings = (*page.warnings, sentence)
     return replace(page, text=text, method="ocr" if text else "none", warnings=warnings, marks=marks)
 
 
-def _marks(page: Page, recognised_marks: tuple[PageMark, ...] | None) -> tuple[PageMark, ...] | None:
+def _merge_marks(page: Page, recognised_marks: tuple[PageMark, ...] | None) -> tuple[PageMark, ...] | None:
     """Return a page's marks (boxes around lines, tables and images) after the images were read.
 
     Each image's mark is replaced by the marks recognised inside the image.
@@ -348,7 +348,7 @@ def _is_within(mark: PageMark, picture: PageMark) -> bool:
     return picture.left <= x <= picture.right and picture.top <= y <= picture.bottom
 
 
-def _news(page_text: str, text: str) -> str:
+def _new_lines(page_text: str, text: str) -> str:
     """Return the recognised lines which the page's text does not contain yet.
 
     A table with a new row is returned whole, including its column headings.

@@ -212,7 +212,7 @@ class _Walk:
                 else:
                     lines.extend(self.blocks(element, style, depth))
             elif element.tag.startswith("{") and "drawing" in element.tag:
-                if formula := self._draw(element):
+                if formula := self._read_shape(element):
                     lines.append(Line(formula))
                 lines.extend(self._take_below())
         return lines
@@ -224,7 +224,7 @@ class _Walk:
         if local_name(paragraph) == "h" and 0 < len(text) <= LONGEST_HEADING:
             level = _integer(paragraph.get(f"{TEXT}outline-level"), 1)
             text = " ".join(text.split())
-            label = label or (self._number("outline", level) if "outline" in self.lists else "")
+            label = label or (self._count_item("outline", level) if "outline" in self.lists else "")
         below = self._take_below()
         if not text:
             return below or [Line("")]
@@ -239,7 +239,7 @@ class _Walk:
             if local_name(item) == "list-header":
                 yield from self.blocks(item, style, depth)
                 continue
-            label = self._number(style, depth, _integer(item.get(f"{TEXT}start-value"), 0))
+            label = self._count_item(style, depth, _integer(item.get(f"{TEXT}start-value"), 0))
             for part in item:
                 name = local_name(part)
                 if name in ("p", "h"):
@@ -248,7 +248,7 @@ class _Walk:
                 elif name != "number":
                     yield from self.blocks([part], style, depth)
 
-    def _number(self, style: str, depth: int, start: int = 0) -> str:
+    def _count_item(self, style: str, depth: int, start: int = 0) -> str:
         """Count a list item, and return the number or bullet in front of the text."""
         levels = self.lists.get(style, {})
         level = levels.get(depth)
@@ -332,7 +332,7 @@ class _Walk:
             elif name in NO_TEXT:
                 self.left_out.extend(_texts(part))
             elif "drawing" in str(part.tag):
-                inline_text += self._draw(part)
+                inline_text += self._read_shape(part)
             elif depth < 200:
                 span_style = part.get(f"{TEXT}style-name") if name == "span" else None
                 inline_text += self._inline_part(inline_text, part, span_style or style, depth)
@@ -380,7 +380,7 @@ class _Walk:
                 text = " ".join(line.text for line in self.blocks(part) if line.text)
         return self.notes.refer(small(mark), self.notes.in_place(text)) if mark or text else ""
 
-    def _draw(self, shape: Any) -> str:
+    def _read_shape(self, shape: Any) -> str:
         """Return a shape's formula. The text is kept for below the paragraph, and other content is counted."""
         name = local_name(shape)
         if name == "frame":
@@ -394,7 +394,7 @@ class _Walk:
             elif "image" in kinds:
                 self.unread["pictures"] += is_large(shape)
         elif name == "g":
-            return "".join(map(self._draw, shape))
+            return "".join(map(self._read_shape, shape))
         elif name == "control":
             self.unread["fields"] += 1
         else:

@@ -202,7 +202,7 @@ def charset(content: bytes, sets: Sequence[str]) -> str:
 
 def _mail(message: _Storage, depth: int) -> OutlookMail:
     mail = OutlookMail()
-    for name, value in _heads(message).items():
+    for name, value in _header_fields(message).items():
         mail[name] = value[:LONGEST_FIELD]
     kind = message.text(CLASS)
     if not MAILS.match(kind):
@@ -212,7 +212,7 @@ def _mail(message: _Storage, depth: int) -> OutlookMail:
         # The attachment holds the whole mail.
         mail["Content-Type"] = next((each.text(MEDIA_TYPE) for each in attachments), "") or "application/pkcs7-mime"
         return mail
-    forms: list[Message | str] = list(_forms(message, mail.notes))
+    forms: list[Message | str] = list(_alternatives(message, mail.notes))
     text = _part("multipart/alternative")
     text.set_payload(forms)
     parts: list[Message | str] = [text]
@@ -227,7 +227,7 @@ def _mail(message: _Storage, depth: int) -> OutlookMail:
     return mail
 
 
-def _heads(message: _Storage) -> dict[str, str]:
+def _header_fields(message: _Storage) -> dict[str, str]:
     """Return the email's header fields. Fields missing in the stored header are taken from the message's properties."""
     kind, content, _ = message.stream(HEADS)
     if kind == WIDE:
@@ -267,7 +267,7 @@ def _named_address(name: str, address: str) -> str:
     return f"{display_name} <{address}>"
 
 
-def _forms(message: _Storage, notes: list[str]) -> Iterator[Message]:
+def _alternatives(message: _Storage, notes: list[str]) -> Iterator[Message]:
     """Yield the text in each stored form: plain text, HTML, and rich text if there is no HTML."""
     lost = 0
     is_html = False

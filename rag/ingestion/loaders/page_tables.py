@@ -188,9 +188,11 @@ def _tables_among(
         words = [*(word for word in words if word not in inside), inner]
     for frame in frames:
         rules = _outside(frame, rules)
-    lines = _without_justified([_parts(line, rules, column_gap, is_mirrored=is_mirrored) for line in text_lines(words)])
+    lines = _without_justified(
+        [_split_cells(line, rules, column_gap, is_mirrored=is_mirrored) for line in text_lines(words)]
+    )
     tables = []
-    for first, last in _regions(lines, rules, row_gap):
+    for first, last in _table_regions(lines, rules, row_gap):
         table = _table(lines[first:last], rules)
         if table is not None:
             source = table.source
@@ -258,7 +260,7 @@ def text_lines(words: Sequence[Word]) -> list[list[Word]]:
     return [sorted(row, key=lambda word: word.box[0]) for row in rows]
 
 
-def _parts(row: Sequence[Word], rules: RulingLines, column_gap: float, *, is_mirrored: bool) -> list[Word]:
+def _split_cells(row: Sequence[Word], rules: RulingLines, column_gap: float, *, is_mirrored: bool) -> list[Word]:
     """Split a line into cells, at wide gaps and at vertical lines."""
     low, high = min(word.box[1] for word in row), max(word.box[3] for word in row)
     verticals = [rule for rule in rules.vertical if rule[1] <= high and rule[2] >= low]
@@ -317,13 +319,13 @@ def _without_justified(lines: list[list[Word]]) -> list[list[Word]]:
         if max(gaps) - min(gaps) > SAME_GAP * max(gaps):
             continue
         neighbours = [*lines[max(0, place - LINES_NEAR) : place], *lines[place + 1 : place + 1 + LINES_NEAR]]
-        if not any(_in_columns(line, other) for other in neighbours if len(other) > 1):
+        if not any(_is_aligned(line, other) for other in neighbours if len(other) > 1):
             box = line[0].box[0], min(p.box[1] for p in line), line[-1].box[2], max(p.box[3] for p in line)
             joined[place] = [Word(" ".join(part.text for part in line), box)]
     return joined
 
 
-def _in_columns(line: Sequence[Word], other: Sequence[Word]) -> bool:
+def _is_aligned(line: Sequence[Word], other: Sequence[Word]) -> bool:
     """Whether most inner words in a line are aligned with words in the other line: left, right or centred."""
     aligned = [0, 0, 0]
     for part in line[1:-1]:
@@ -336,7 +338,7 @@ def _places(part: Word) -> tuple[float, float, float]:
     return part.box[0], part.box[2], (part.box[0] + part.box[2]) / 2
 
 
-def _regions(lines: Sequence[Sequence[Word]], rules: RulingLines, row_gap: float) -> Iterator[tuple[int, int]]:
+def _table_regions(lines: Sequence[Sequence[Word]], rules: RulingLines, row_gap: float) -> Iterator[tuple[int, int]]:
     """Yield the line ranges which may be tables. A range has lines with several cells and their continuation lines."""
     index = 0
     while index < len(lines):
@@ -414,13 +416,13 @@ def _table(lines: Sequence[Sequence[Word]], rules: RulingLines) -> PageTable | N
         for r in rules.vertical
         if left - SAME_LINE < r[0] < right + SAME_LINE and min(r[2], top) - max(r[1], bottom) > 0.4 * height
     ]
-    verticals = _cluster([r[0] for r in inside])
+    verticals = _distinct_positions([r[0] for r in inside])
     horizontals = [
         y
-        for y in _cluster([r[0] for r in near])
+        for y in _distinct_positions([r[0] for r in near])
         if sum(r[2] - r[1] for r in near if 0 <= r[0] - y <= SAME_LINE) > 0.3 * (right - left)
     ]
-    has_grid = len(verticals) >= 3 and len(horizontals) >= 3 and _part_words(inside, lines)
+    has_grid = len(verticals) >= 3 and len(horizontals) >= 3 and _separate_words(inside, lines)
     if has_grid:
         lowest, highest = min(horizontals[0], *(r[1] for r in inside)), max(horizontals[-1], *(r[2] for r in inside))
         within = [line for line in lines if lowest <= line[0].middle <= highest]
@@ -429,12 +431,12 @@ def _table(lines: Sequence[Sequence[Word]], rules: RulingLines) -> PageTable | N
     columns = list(pairwise(verticals)) if has_grid else _columns(lines)
     if not 2 <= len(columns) <= MOST_COLUMNS:
         return None
-    bands = _bands(lines, horizontals, len(columns), has_grid)
+    bands = _group_rows(lines, horizontals, len(columns), has_grid)
     is_ruled = len(horizontals) >= 2
     cells = [_cells(band, columns, by_middle=has_grid) for band in bands]
     # Rows without a line between them would all be spanned by the cells around them.
     if has_grid and len(bands) <= len(horizontals):
-        spans = _spans(bands, columns, inside, near)
+        spans = _merged_cells(bands, columns, inside, near)
         cells = [
             [
                 _sort_words([word for r, c in spans[row, column] for word in cells[r][c]])
@@ -444,7 +446,7 @@ def _table(lines: Sequence[Sequence[Word]], rules: RulingLines) -> PageTable | N
         ]
     else:
         narrow = [[list(words) for words in row] for row in cells]
-        cells = _with_wide(bands, columns, cells)
+        cells = _repeat_wide_cells(bands, columns, cells)
         heads = guessed_head_rows([[_text(words) for words in row] for row in cells])
         cells = [row if place < heads or _is_one_cell(row) else narrow[place] for place, row in enumerate(cells)]
     filled = [place for place in range(len(columns)) if any(row[place] for row in cells)]
@@ -454,7 +456,7 @@ def _table(lines: Sequence[Sequence[Word]], rules: RulingLines) -> PageTable | N
     if not has_grid:
         if _has_centred_cells(grid):
             return None
-        _repeat_heads(grid, cells)
+        _repeat_headings(grid, cells)
         _repeat_names(grid)
     if not _is_table(grid, has_grid=has_grid, is_ruled=is_ruled):
         return None
@@ -471,7 +473,7 @@ def _table(lines: Sequence[Sequence[Word]], rules: RulingLines) -> PageTable | N
     )
 
 
-def _part_words(vertical: Sequence[tuple[float, float, float]], lines: Sequence[Sequence[Word]]) -> bool:
+def _separate_words(vertical: Sequence[tuple[float, float, float]], lines: Sequence[Sequence[Word]]) -> bool:
     """Whether vertical lines separate the words in most lines. If not, the grid is incomplete."""
     parted = [
         all(
@@ -484,7 +486,7 @@ def _part_words(vertical: Sequence[tuple[float, float, float]], lines: Sequence[
     return sum(parted) >= len(parted) / 2
 
 
-def _cluster(places: Sequence[float]) -> list[float]:
+def _distinct_positions(places: Sequence[float]) -> list[float]:
     """Return the sorted positions; positions close to the previous position are left out."""
     clustered: list[float] = []
     for place in sorted(places):
@@ -521,7 +523,7 @@ def _columns_below(heads: Sequence[Word], lines: Sequence[Sequence[Word]]) -> li
     return columns
 
 
-def _bands(
+def _group_rows(
     lines: Sequence[Sequence[Word]], horizontals: Sequence[float], columns: int, has_grid: bool
 ) -> list[list[Sequence[Word]]]:
     """Group lines into rows: between drawn horizontal lines if there are enough, else by the gaps between lines."""
@@ -595,7 +597,7 @@ def _cells(
     return cells
 
 
-def _with_wide(
+def _repeat_wide_cells(
     bands: Sequence[Sequence[Sequence[Word]]],
     columns: Sequence[tuple[float, float]],
     cells: list[list[list[Word]]],
@@ -618,7 +620,7 @@ def _with_wide(
     return cells
 
 
-def _spans(
+def _merged_cells(
     bands: Sequence[Sequence[Sequence[Word]]],
     columns: Sequence[tuple[float, float]],
     vertical: Sequence[tuple[float, float, float]],
@@ -660,7 +662,7 @@ def _text(words: Sequence[Word]) -> str:
     return " ".join(normalise_characters(BROKEN.sub("", text)).split())
 
 
-def _repeat_heads(grid: list[list[str]], cells: Sequence[Sequence[Sequence[Word]]]) -> None:
+def _repeat_headings(grid: list[list[str]], cells: Sequence[Sequence[Sequence[Word]]]) -> None:
     """Repeat a column heading in the columns on its right, if these have a second heading row but no first heading.
 
     Only a heading which starts exactly above the lower heading is repeated: a centred heading does not show how many

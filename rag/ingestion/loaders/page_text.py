@@ -117,7 +117,7 @@ def unreadable_reason(text: str) -> str:
         return N_("is in an encoding the file does not name")
     if categories["Mn"] and _stray_accents(text) / visible > 0.05:
         return N_("has accents without letters")
-    if len(unusual) / visible > 0.1 and _mixed_words(text) > 0.15:
+    if len(unusual) / visible > 0.1 and _mixed_fraction(text) > 0.15:
         return N_("mixes scripts within its words")
     return ""
 
@@ -134,7 +134,7 @@ def _stray_accents(text: str) -> int:
     return stray
 
 
-def _mixed_words(text: str) -> float:
+def _mixed_fraction(text: str) -> float:
     """Among the words with unusual letters, return the fraction which mix several scripts: 0 to 1."""
     looked_at = mixed = 0
     for word in text.split()[:2000]:
@@ -164,9 +164,9 @@ class RepeatedLines:
     def add(self, lines: Sequence[str]) -> None:
         """Add the next page's lines."""
         self._pages += 1
-        edges = _edges(lines)
+        edges = _outer_lines(lines)
         self._filled += bool(edges)
-        self._seen.update({hash(shape) for position in edges for shape in _shapes(lines[position], self._pages)})
+        self._seen.update({hash(shape) for position in edges for shape in _line_keys(lines[position], self._pages)})
 
     def without(self, number: int, lines: Sequence[str]) -> list[str]:
         """Return a page's lines except repeated lines. Pages count from 1, and all must have been added."""
@@ -179,7 +179,7 @@ class RepeatedLines:
             return set()
         dropped = {
             position
-            for position in _edges(lines)
+            for position in _outer_lines(lines)
             if self._repeats(lines[position], number) and not _is_row(lines, position)
         }
         return dropped if any(line for position, line in enumerate(lines) if position not in dropped) else set()
@@ -187,7 +187,7 @@ class RepeatedLines:
     def _repeats(self, line: str, number: int) -> bool:
         # A page number may be missing on title pages and begin again in an appendix.
         needed = max(2, self._filled / 4) if _is_number(line) else max(FEWEST_PAGES, self._filled / 2)
-        return max(self._seen[hash(shape)] for shape in _shapes(line, number)) >= needed
+        return max(self._seen[hash(shape)] for shape in _line_keys(line, number)) >= needed
 
 
 def _is_row(lines: Sequence[str], position: int) -> bool:
@@ -198,13 +198,13 @@ def _is_row(lines: Sequence[str], position: int) -> bool:
     return cell_count > 0 and counts.count(cell_count) > 1
 
 
-def _edges(lines: Sequence[str]) -> list[int]:
+def _outer_lines(lines: Sequence[str]) -> list[int]:
     """Return the indexes of the first and last lines on a page which are not blank."""
     filled = [index for index, line in enumerate(lines) if line]
     return list(dict.fromkeys((*filled[:EDGE_LINES], *filled[-EDGE_LINES:])))
 
 
-def _shapes(line: str, page: int) -> list[str]:
+def _line_keys(line: str, page: int) -> list[str]:
     """Return the keys by which a line is recognised on other pages.
 
     The keys are the line in lower case, and variants in which a single number is replaced by its difference to the page

@@ -260,21 +260,21 @@ class OpenPdf:
         except (pypdfium2.PdfiumError, ValueError, IndexError):
             first, failure = RawPage(""), NOT_HAD
         if not failure and first.text.strip():
-            if first.pictures and page is not None and (printed := _with_print(page, first.pictures)):
+            if first.pictures and page is not None and (printed := _images_with_text(page, first.pictures)):
                 first.warnings.append(PICTURED_PAGE)
                 _mark_pictures(page, first, printed)
             return first
         if not failure and not first.has_hidden and self._has_fonts(number):
             failure = N_("was empty although the page has fonts")
         if not failure:
-            return self._without_text(page, number, first)
+            return self._warn_of_no_text(page, number, first)
         # pypdf does not distinguish visible text, so its text is not used on pages with hidden text.
         second = self._text_by_pypdf(number) if not first.has_hidden else ""
         if second.strip() and not unreadable_reason(second):
             return RawPage(second, warnings=[SECOND_ENGINE.format(reason=failure)])
         if first.text.strip():
             return RawPage("", warnings=[UNREADABLE.format(reason=failure)])
-        return self._without_text(page, number, first)
+        return self._warn_of_no_text(page, number, first)
 
     def _page(self, number: int) -> pypdfium2.PdfPage | None:
         document = self._open_pdfium()
@@ -328,7 +328,7 @@ class OpenPdf:
         except (Exception, RecursionError):
             return True
 
-    def _without_text(self, page: pypdfium2.PdfPage | None, number: int, read: RawPage) -> RawPage:
+    def _warn_of_no_text(self, page: pypdfium2.PdfPage | None, number: int, read: RawPage) -> RawPage:
         """Add a warning to a page which has no text: the page is blank, or a scanned image."""
         if read.has_hidden:
             return read
@@ -391,7 +391,7 @@ def _render(page: pypdfium2.PdfPage, *, scale: float = 1) -> Any:
         return None
 
 
-def _with_print(page: pypdfium2.PdfPage, places: Sequence[Box]) -> list[Box]:
+def _images_with_text(page: pypdfium2.PdfPage, places: Sequence[Box]) -> list[Box]:
     """Return the boxes of images on a page which probably contain text."""
     if page.get_rotation() % 360 or (drawn := _render(page, scale=PRINT_SCALE)) is None:
         return []

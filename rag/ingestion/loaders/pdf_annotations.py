@@ -348,7 +348,7 @@ def _place(addition: Addition, words: Sequence[PlacedWord]) -> PlacedAddition:
     if addition.is_separate:
         if nearest is not None and gap < NOTE_BEHIND:
             return PlacedAddition(addition, nearest.end - 1)
-        return _below(addition, words)
+        return _place_below(addition, words)
     label = min(behind, key=lambda placed: placed.word.box[0], default=None)
     if addition.is_box and label is not None and label.word.box[0] - right < min(gap, 3 * TEXT_HEIGHT):
         return PlacedAddition(addition, label.start, is_before=True)
@@ -367,10 +367,10 @@ def _place(addition: Addition, words: Sequence[PlacedWord]) -> PlacedAddition:
         return PlacedAddition(addition, max(row, key=lambda placed: placed.word.box[2]).end - 1)
     if label is not None:
         return PlacedAddition(addition, label.start, is_before=True)
-    return _below(addition, words)
+    return _place_below(addition, words)
 
 
-def _below(addition: Addition, words: Sequence[PlacedWord]) -> PlacedAddition:
+def _place_below(addition: Addition, words: Sequence[PlacedWord]) -> PlacedAddition:
     """Place an addition below the nearest line above, preferably in the same column."""
     left, _, right, _ = addition.box
     middle = (addition.lettered[1] + addition.lettered[3]) / 2

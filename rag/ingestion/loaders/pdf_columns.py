@@ -137,7 +137,7 @@ def columns_among(words: Sequence[PlacedWord], tables: Sequence[PageTable], draw
     loose = [table for table in tables if not table.is_ruled]
     sets: list[Columns] = []
     while rows:
-        best = _best(rows, drawing)
+        best = _best_gap(rows, drawing)
         if best is None:
             break
         first, last, sides = best
@@ -161,7 +161,7 @@ def columns_in_order(
     """Find columns whose lines are drawn across the page. Tables with borders stay unchanged."""
     rows = _rows([placed for placed in words if not any(_is_in(placed.word, table) for table in tables)])
     ordered: list[list[PlacedWord]] = []
-    while rows and (best := _best(rows, drawing)) is not None:
+    while rows and (best := _best_gap(rows, drawing)) is not None:
         first, last, sides = best
         leaves = [leaf for side in sides for leaf in _leaves(side, drawing, DEEPEST)]
         starts = [[placed.start for placed in leaf] for leaf in leaves]
@@ -194,7 +194,7 @@ def ordered_spans(spans: Sequence[Span], sets: Sequence[Columns]) -> list[Span]:
         inside: list[tuple[int, Span]] = []
         at = 0
         for span in ordered:
-            pieces = list(_pieces(span, place_of))
+            pieces = list(_split_by_column(span, place_of))
             if pieces and not inside:
                 at = len(outside)
             inside += pieces
@@ -205,7 +205,7 @@ def ordered_spans(spans: Sequence[Span], sets: Sequence[Columns]) -> list[Span]:
     return ordered
 
 
-def _pieces(span: Span, place_of: dict[int, int]) -> Iterable[tuple[int, Span]]:
+def _split_by_column(span: Span, place_of: dict[int, int]) -> Iterable[tuple[int, Span]]:
     """Yield a line's pieces: (column number, span). Words outside all columns stay with the preceding words."""
     start, end, is_broken = span
     marks = [(index, place_of[index]) for index in range(start, end) if index in place_of]
@@ -226,16 +226,16 @@ def _rows(words: Sequence[PlacedWord]) -> list[list[PlacedWord]]:
     return [[by_word[id(word)] for word in line] for line in text_lines([placed.word for placed in words])]
 
 
-def _best(
+def _best_gap(
     rows: Sequence[Sequence[PlacedWord]], drawing: Drawing
 ) -> tuple[int, int, tuple[list[PlacedWord], list[PlacedWord]]] | None:
     """Find the gap between two text columns which most rows have.
 
     Returns the first row, the end row (exclusive), and the words on the left and right; `None` if no gap is found.
     """
-    for edge in _edges(rows):
-        parted = [_sides(row, edge, drawing) for row in rows]
-        for first, last in _runs(rows, parted):
+    for edge in _gap_positions(rows):
+        parted = [_split_row(row, edge, drawing) for row in rows]
+        for first, last in _uncrossed_ranges(rows, parted):
             inner = [sides for sides in parted[first:last] if sides is not None]
             if not _shows_gap(inner, edge):
                 continue
@@ -265,7 +265,7 @@ def _shows_gap(rows: Sequence[tuple[list[PlacedWord], list[PlacedWord]]], edge: 
     return median(gaps) >= GAP * median(heights) and min(wide, max(begin, end)) >= MOST * len(both)
 
 
-def _edges(rows: Sequence[Sequence[PlacedWord]]) -> list[float]:
+def _gap_positions(rows: Sequence[Sequence[PlacedWord]]) -> list[float]:
     """Return the horizontal positions at which wide gaps start or end, the most frequent first."""
     lefts: list[float] = []
     rights: list[float] = []
@@ -286,7 +286,7 @@ def _edges(rows: Sequence[Sequence[PlacedWord]]) -> list[float]:
     return [place for _, place in sorted(counted, key=lambda item: -item[0])]
 
 
-def _sides(
+def _split_row(
     row: Sequence[PlacedWord], edge: float, drawing: Drawing
 ) -> tuple[list[PlacedWord], list[PlacedWord]] | None:
     """Split a row at a position into words on the left and right; `None` if a word crosses the position."""
@@ -322,7 +322,7 @@ def _leading(rows: Sequence[Sequence[PlacedWord]]) -> float:
     return median(gaps) if gaps else 0.0
 
 
-def _runs(
+def _uncrossed_ranges(
     rows: Sequence[Sequence[PlacedWord]], parted: Sequence[tuple[list[PlacedWord], list[PlacedWord]] | None]
 ) -> list[tuple[int, int]]:
     """Return ranges of rows in which no word crosses the gap, longest first. A first or last row far from the rest is
@@ -356,9 +356,9 @@ def _arrange(
     region = [placed for side in sides for placed in side]
     is_table = any(_is_in(placed.word, table) for table in loose for placed in region)
     if not all(_is_running(leaf, is_sure=is_table) for leaf in lines):
-        is_long = all(len(leaf) >= FEWEST_LINES and _length(leaf) >= LONG_LINE for leaf in lines)
+        is_long = all(len(leaf) >= FEWEST_LINES and _usual_length(leaf) >= LONG_LINE for leaf in lines)
         return Columns(is_doubtful=True) if is_long and not is_table else None
-    bands = _bands(_rows(region))
+    bands = _column_bands(_rows(region))
     if is_table and len(bands) > 1:
         return None
     if _is_from_the_right(region):
@@ -371,7 +371,7 @@ def _arrange(
 
 def _leaves(words: list[PlacedWord], drawing: Drawing, deep: int) -> list[list[PlacedWord]]:
     rows = _rows(words)
-    best = _best(rows, drawing) if deep else None
+    best = _best_gap(rows, drawing) if deep else None
     if best is None or best[1] - best[0] < 0.6 * len(rows):
         return [words]
     first, last, sides = best
@@ -381,7 +381,7 @@ def _leaves(words: list[PlacedWord], drawing: Drawing, deep: int) -> list[list[P
     return [*_leaves([*above, *left], drawing, deep - 1), *_leaves([*right, *below], drawing, deep - 1)]
 
 
-def _bands(rows: Sequence[Sequence[PlacedWord]]) -> list[tuple[float, float]]:
+def _column_bands(rows: Sequence[Sequence[PlacedWord]]) -> list[tuple[float, float]]:
     """Return (bottom, top) for each band of columns, from top to bottom; wide gaps separate bands."""
     usual = _leading(rows)
     starts = [0]
@@ -396,7 +396,7 @@ def _bands(rows: Sequence[Sequence[PlacedWord]]) -> list[tuple[float, float]]:
 
 def _is_running(lines: Sequence[Sequence[PlacedWord]], *, is_sure: bool) -> bool:
     """Whether lines are running text, which wraps at the right edge."""
-    if len(lines) < FEWEST_LINES or _length(lines) < SHORTEST:
+    if len(lines) < FEWEST_LINES or _usual_length(lines) < SHORTEST:
         return False
     is_turned = _is_from_the_right([placed for line in lines for placed in line])
     edges = [line[0].word.box[0] if is_turned else line[-1].word.box[2] for line in lines]
@@ -421,7 +421,7 @@ def _first_width(line: Sequence[PlacedWord], *, is_turned: bool) -> float:
     return word.box[2] - word.box[0] if is_spaced else 2 * word.height
 
 
-def _length(lines: Sequence[Sequence[PlacedWord]]) -> float:
+def _usual_length(lines: Sequence[Sequence[PlacedWord]]) -> float:
     """Return the usual number of characters per line."""
     return median(
         sum(1 + sum(1 + (character >= UNSPACED) for character in placed.word.text) for placed in line) for line in lines

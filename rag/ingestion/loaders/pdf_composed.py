@@ -53,14 +53,14 @@ def composed_text(text_page: Any, text: str, *, has_symbols: bool) -> str:
     """
     characters = list(text)
     if has_symbols:
-        _name_signs(text_page, characters)
+        _replace_symbols(text_page, characters)
         text = "".join(characters)
     alone = 0
     for index in _find_starts(ACCENT, text):
-        alone += not _accent(text_page, characters, index, AROUND if alone < MOST_ALONE else 2)
+        alone += not _combine_accent(text_page, characters, index, AROUND if alone < MOST_ALONE else 2)
     if signs := {sign: _ink(text_page, sign) for sign in _find_starts(DENIED_SIGN, text)}:
         for stroke in _find_starts(STROKES, text):
-            _stroke(text_page, characters, stroke, signs)
+            _combine_stroke(text_page, characters, stroke, signs)
     return "".join(characters)
 
 
@@ -71,7 +71,7 @@ def _find_starts(pattern: re.Pattern[str], text: str) -> Iterator[int]:
         yield match.start()
 
 
-def _accent(text_page: Any, characters: list[str], index: int, around: int) -> bool:
+def _combine_accent(text_page: Any, characters: list[str], index: int, around: int) -> bool:
     """Combine an accent with a letter nearby. Return whether a letter was found."""
     accent = characters[index]
     ink = _ink(text_page, index)
@@ -82,23 +82,23 @@ def _accent(text_page: Any, characters: list[str], index: int, around: int) -> b
         combined = unicodedata.normalize("NFC", base + ACCENTS[accent])
         if len(combined) == 1 and _is_accent_of(ink, _ink(text_page, at), is_below=accent in BELOW):
             characters[at], characters[index] = combined, REMOVED
-            _close(text_page, characters, index)
+            _remove_blanks(text_page, characters, index)
             return True
     return False
 
 
-def _stroke(text_page: Any, characters: list[str], stroke: int, signs: dict[int, Box]) -> None:
+def _combine_stroke(text_page: Any, characters: list[str], stroke: int, signs: dict[int, Box]) -> None:
     ink = _ink(text_page, stroke)
     for sign, box in signs.items():
         if characters[sign] in DENIED and _is_over(ink, box):
             denied = unicodedata.normalize("NFC", characters[sign] + STROKE)
             if len(denied) == 1:
                 characters[stroke], characters[sign] = REMOVED, denied
-                _close(text_page, characters, stroke)
+                _remove_blanks(text_page, characters, stroke)
             return
 
 
-def _close(text_page: Any, characters: list[str], index: int) -> None:
+def _remove_blanks(text_page: Any, characters: list[str], index: int) -> None:
     """Remove the blanks around a combined accent or stroke, if the letters on both sides touch."""
     first = last = index
     while first > 0 and characters[first - 1] in (" ", REMOVED):
@@ -138,7 +138,7 @@ def _is_over(part: Box, sign: Box) -> bool:
     return sign[0] < (part[0] + part[2]) / 2 < sign[2] and part[1] < sign[3] and sign[1] < part[3]
 
 
-def _name_signs(text_page: Any, characters: list[str]) -> None:
+def _replace_symbols(text_page: Any, characters: list[str]) -> None:
     """Replace character codes from TeX's symbol fonts by the signs which the font draws."""
     for index, character in enumerate(characters):
         if "!" <= character <= "~" and pdfium.FPDFText_HasUnicodeMapError(text_page, index) == 1:

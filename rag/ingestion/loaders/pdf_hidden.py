@@ -158,7 +158,7 @@ def struck_text(
 
     `places_of(address)` yields index and box for each character which a text object draws.
     """
-    bars = _bars(paths)
+    bars = _find_bars(paths)
     if not bars and not boxes:
         return StruckText()
     texts_by_level: defaultdict[int, list[tuple[int, TextObject]]] = defaultdict(list)
@@ -184,7 +184,7 @@ def struck_text(
     return StruckText(sorted(characters), drawn)
 
 
-def _bars(paths: Sequence[Any]) -> list[Bar]:
+def _find_bars(paths: Sequence[Any]) -> list[Bar]:
     """Return the thin horizontal lines; lines which continue each other are joined."""
     if len(paths) > MOST_SEGMENTS:
         return []

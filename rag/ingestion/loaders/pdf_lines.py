@@ -96,7 +96,7 @@ def styled_lines(
         if line is not None and above is not None and line.goes_on_from(above):
             content = f"{lines.pop()}{' ' if has_space else line.space_after(above)}{content}"
             line = replace(line, first=above.first, style=above.style, box=around(above.box, line.box))
-        elif line is not None and above is not None and blanks and _has_between(blanks, above, line):
+        elif line is not None and above is not None and blanks and _has_empty_line(blanks, above, line):
             lines.append("")
         elif line is not None and above is not None and (gap := line.gap_below(above)) > 0:
             gaps[len(lines)] = gap
@@ -123,7 +123,7 @@ def parted(lines: Sequence[str], gaps: dict[int, float], boxes: dict[int, Box]) 
     return parted, moved
 
 
-def _has_between(blanks: Sequence[TextObject], above: _Line, line: _Line) -> bool:
+def _has_empty_line(blanks: Sequence[TextObject], above: _Line, line: _Line) -> bool:
     """Whether an empty line is drawn between two lines."""
     high, low = above.last.y, line.first.y
     return any(
@@ -176,7 +176,7 @@ def separate_boxes(words: Sequence[PlacedWord], rules: RulingLines) -> list[Colu
     """Return the words inside frames which are side by side, from top to bottom, left to right."""
     if len(rules.vertical) < 4 or len(rules.vertical) + len(rules.horizontal) > MOST_SEGMENTS:
         return []
-    separate = _without_cells(list(_boxes(rules)), rules)
+    separate = _without_cells(list(_rectangles(rules)), rules)
     if len(separate) < 2:
         return []
     nested = nested_frames(rules.horizontal, rules.vertical)
@@ -209,7 +209,7 @@ def _words_in_box(words: Sequence[PlacedWord], box: Box) -> list[PlacedWord]:
     ]
 
 
-def _boxes(rules: RulingLines) -> Iterator[Box]:
+def _rectangles(rules: RulingLines) -> Iterator[Box]:
     """Yield rectangles with drawn sides, including rounded corners."""
     sides: dict[tuple[int, int], list[tuple[float, float, float]]] = defaultdict(list)
     for side in sorted(set(rules.vertical)):
@@ -223,13 +223,13 @@ def _boxes(rules: RulingLines) -> Iterator[Box]:
         for (left, low, high), (right, _, _) in pairwise(group):
             if right - left < LEAST_WIDTH or high - low < LEAST_HEIGHT or (left, low) in corners:
                 continue
-            bottom, top = _end(rules, left, right, low, -1), _end(rules, left, right, high, 1)
+            bottom, top = _joining_line(rules, left, right, low, -1), _joining_line(rules, left, right, high, 1)
             if bottom is not None and top is not None:
                 corners.add((left, low))
                 yield left, bottom, right, top
 
 
-def _end(rules: RulingLines, left: float, right: float, height: float, way: int) -> float | None:
+def _joining_line(rules: RulingLines, left: float, right: float, height: float, way: int) -> float | None:
     """Return the y position of the horizontal line which joins two vertical sides at one end; corners may be
     rounded.
     """
@@ -260,7 +260,7 @@ def _without_cells(boxes: Sequence[Box], rules: RulingLines) -> list[Box]:
             for y, begin, end in rules.horizontal
         )
         and not any(
-            other != (left, bottom, right, top) and _share((left, bottom, right, top), other) for other in boxes
+            other != (left, bottom, right, top) and _share_side((left, bottom, right, top), other) for other in boxes
         )
     ]
 
@@ -269,7 +269,7 @@ def _overlap(box: Box, other: Box) -> bool:
     return box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3]
 
 
-def _share(box: Box, other: Box) -> bool:
+def _share_side(box: Box, other: Box) -> bool:
     is_at_side = box[1] < other[3] - SAME and other[1] < box[3] - SAME
     is_above = box[0] < other[2] - SAME and other[0] < box[2] - SAME
     return (is_at_side and min(abs(box[0] - other[2]), abs(box[2] - other[0])) <= SAME) or (
@@ -306,7 +306,7 @@ def join_broken_words(lines: Sequence[str], boxes: dict[int, Box]) -> list[str]:
         and SYLLABLES_AT_END.search(lines[place]) and SYLLABLES_AT_START.match(lines[place + 1])
         and _follow(boxes[place], boxes[place + 1])
     ]  # fmt: skip
-    full = _full(lines, boxes, [place for place, _ in broken])
+    full = _full_lines(lines, boxes, [place for place, _ in broken])
     if len(full) < max(FEWEST_FULL, MOST_FULL * len(broken)):
         return joined
     words = set(TOKEN.findall("\n".join(lines)))
@@ -325,7 +325,7 @@ def _follow(above: Box, below: Box) -> bool:
     return below[0] <= above[0] + SAME_EDGE and 0 < above[1] - below[1] < NEXT_LINE * height
 
 
-def _full(lines: Sequence[str], boxes: dict[int, Box], places: Sequence[int]) -> set[int]:
+def _full_lines(lines: Sequence[str], boxes: dict[int, Box], places: Sequence[int]) -> set[int]:
     """Return the line numbers without room for a further syllable.
 
     Empty if the lines differ in their number of syllables: then the writing program moved whole words and justified the

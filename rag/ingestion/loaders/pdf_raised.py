@@ -206,7 +206,7 @@ def written_lines(lines: Sequence[str], styles: dict[str, Style]) -> tuple[list[
         return list(lines), styles
     notes = _PageNotes()
     rewritten: list[str] = []
-    for group in _going_on(lines):
+    for group in _group_continued(lines):
         if "\n" in group[0]:
             rewritten.append(notes_below(group[0], notes, is_in_place=True))
             continue
@@ -216,7 +216,7 @@ def written_lines(lines: Sequence[str], styles: dict[str, Style]) -> tuple[list[
     return rewritten, {changed.get(line, line): style for line, style in styles.items()}
 
 
-def _going_on(lines: Sequence[str]) -> Iterator[list[str]]:
+def _group_continued(lines: Sequence[str]) -> Iterator[list[str]]:
     """Group each line with the following lines which continue the sentence in lower case.
 
     A table (a line with line breaks) is a separate group.

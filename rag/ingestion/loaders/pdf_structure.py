@@ -75,7 +75,7 @@ def headings_by_style(page: StyledPage, body: float) -> list[Heading]:
         if rank:
             last = headings[-1] if headings else None
             is_set_alike = last is not None and last.rank == rank and style is not None
-            if last and previous_end == position and _goes_on(" ".join(last.lines), line, is_set_alike):
+            if last and previous_end == position and _is_second_line(" ".join(last.lines), line, is_set_alike):
                 headings[-1] = Heading((*last.lines, line), rank, last.start)
             else:
                 headings.append(Heading((line,), rank, position))
@@ -84,7 +84,7 @@ def headings_by_style(page: StyledPage, body: float) -> list[Heading]:
     return headings
 
 
-def _goes_on(heading: str, line: str, is_set_alike: bool) -> bool:
+def _is_second_line(heading: str, line: str, is_set_alike: bool) -> bool:
     """Whether a line is the heading's second line."""
     return is_set_alike and line != heading and len(heading) + len(line) < LONGEST_HEADING
 

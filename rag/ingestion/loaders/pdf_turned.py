@@ -131,7 +131,7 @@ def upright_heads(
     if len(words) > MOST_HEADS:
         return []
     groups: list[list[tuple[list[TurnedWord], Box]]] = []
-    heads = [(head, _box_in_frame(head, turn, main)) for head in _heads(words, turned_rules(rules, turn))]
+    heads = [(head, _box_in_frame(head, turn, main)) for head in _group_headings(words, turned_rules(rules, turn))]
     for placed_head in sorted(heads, key=lambda pair: -pair[1][3]):
         overlapping = next((group for group in groups if _overlap(group[0][1], placed_head[1]) > 0), None)
         if overlapping is not None:
@@ -156,17 +156,17 @@ def upright_heads(
         row_middles = [word.middle for word in upright if low < word.middle < high] if len(inner) > 1 else []
         height = min(word.word.height for head, _ in inner for word in head)
         middle = min(row_middles, default=low + height / 2) if len(inner) > 1 else (low + high) / 2
-        upright_words += [_stand_upright(head, box, middle) for head, box in inner]
+        upright_words += [_make_horizontal(head, box, middle) for head, box in inner]
     return upright_words
 
 
-def _heads(words: Sequence[TurnedWord], rules: RulingLines) -> list[list[TurnedWord]]:
+def _group_headings(words: Sequence[TurnedWord], rules: RulingLines) -> list[list[TurnedWord]]:
     """Group words into headings. The words in a heading have no wide gap, and may continue on lines close below."""
     by_word = {id(word.word): word for word in words}
     heads: list[list[TurnedWord]] = []
     for line in text_lines([word.word for word in words]):
         for part in _parts([by_word[id(word)] for word in line], rules):
-            above = next((head for head in reversed(heads) if _goes_on(head, part, rules)), None)
+            above = next((head for head in reversed(heads) if _continues_heading(head, part, rules)), None)
             if above is not None:
                 above += part
             else:
@@ -188,7 +188,7 @@ def _parts(line: Sequence[TurnedWord], rules: RulingLines) -> list[list[TurnedWo
     return parts
 
 
-def _goes_on(head: Sequence[TurnedWord], part: Sequence[TurnedWord], rules: RulingLines) -> bool:
+def _continues_heading(head: Sequence[TurnedWord], part: Sequence[TurnedWord], rules: RulingLines) -> bool:
     """Whether a part is a heading's next line: close below, without a drawn line between."""
     above, below = head[-1].word, part[0].word
     left, right = below.box[0], part[-1].word.box[2]
@@ -219,7 +219,7 @@ def _is_enclosed(box: Box, verticals: Sequence[tuple[float, float, float]], heig
     )
 
 
-def _stand_upright(head: Sequence[TurnedWord], box: Box, middle: float) -> TurnedWord:
+def _make_horizontal(head: Sequence[TurnedWord], box: Box, middle: float) -> TurnedWord:
     """Convert a heading to a single horizontal word with the box's width, on a line at the height `middle`."""
     height = min(word.word.height for word in head)
     text = " ".join(word.word.text for word in head)

@@ -120,11 +120,11 @@ def _segments(item: Any) -> Iterable[Line]:
     if not pdfium.FPDFPath_GetDrawMode(item, fill, stroke) or not (fill.value or stroke.value):
         return ()
     if not stroke.value and fill.value == pdfium.FPDF_FILLMODE_ALTERNATE:
-        return _edges(list(_lines_of(item)))
+        return _area_edges(list(_lines_of(item)))
     return _lines_of(item)
 
 
-def _edges(lines: Sequence[Line]) -> Iterator[Line]:
+def _area_edges(lines: Sequence[Line]) -> Iterator[Line]:
     """Yield a filled area's edges. Where two edges overlap, both are removed.
 
     WeasyPrint draws a border on a single side as a box minus a smaller box.

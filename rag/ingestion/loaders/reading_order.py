@@ -121,12 +121,12 @@ def _scale_rules(rules: Sequence[tuple[float, float, float]], scale: float) -> t
 
 def _text(blocks: Sequence[Block]) -> list[str]:
     lines: list[str] = []
-    rows = _rows(blocks)
+    rows = _group_rows(blocks)
     left, right = min(block.box[0] for block in blocks), max(block.box[2] for block in blocks)
     first = 0
     below: float | None = None
     while first < len(rows):
-        last, gutter = _columns(rows, first, left, right)
+        last, gutter = _find_columns(rows, first, left, right)
         if gutter is None:
             row = rows[first]
             top, bottom = max(block.box[3] for block in row), min(block.box[1] for block in row)
@@ -151,7 +151,7 @@ def _text(blocks: Sequence[Block]) -> list[str]:
     return [line for place, line in enumerate(lines) if line or (place and lines[place - 1])]
 
 
-def _rows(blocks: Sequence[Block]) -> list[list[Block]]:
+def _group_rows(blocks: Sequence[Block]) -> list[list[Block]]:
     """Group blocks side by side into rows, from top to bottom, each from left to right."""
     rows: list[list[Block]] = []
     for block in sorted(blocks, key=lambda block: -block.box[3]):
@@ -167,7 +167,7 @@ def _rows(blocks: Sequence[Block]) -> list[list[Block]]:
     return [sorted(row, key=lambda block: block.box[0]) for row in rows]
 
 
-def _columns(rows: Sequence[Sequence[Block]], first: int, left: float, right: float) -> tuple[int, float | None]:
+def _find_columns(rows: Sequence[Sequence[Block]], first: int, left: float, right: float) -> tuple[int, float | None]:
     """Find text columns from row `first` on.
 
     Returns the row at which they end, and the middle of the gap between them; `None` without columns.
@@ -179,9 +179,9 @@ def _columns(rows: Sequence[Sequence[Block]], first: int, left: float, right: fl
         if last > first and _gap(rows[last - 1], rows[last]) > SECTION * LINE_HEIGHT:
             break
         for block in rows[last]:
-            free = [part for gap in free for part in _without(gap, block.box)]
+            free = [part for gap in free for part in _subtract_box(gap, block.box)]
         last += 1
-        gutter = _gutter([block for row in rows[first:last] for block in row], free)
+        gutter = _widest_gap([block for row in rows[first:last] for block in row], free)
         if gutter is not None:
             columns = (last, gutter)
         if not free:
@@ -193,13 +193,13 @@ def _gap(above: Sequence[Block], below: Sequence[Block]) -> float:
     return min(block.box[1] for block in above) - max(block.box[3] for block in below)
 
 
-def _without(gap: tuple[float, float], box: Box) -> list[tuple[float, float]]:
+def _subtract_box(gap: tuple[float, float], box: Box) -> list[tuple[float, float]]:
     """Return the parts of a horizontal gap which a box does not cover, if they are wide enough."""
     parts = [(gap[0], min(gap[1], box[0])), (max(gap[0], box[2]), gap[1])]
     return [part for part in parts if part[1] - part[0] >= GUTTER * LINE_HEIGHT]
 
 
-def _gutter(blocks: Sequence[Block], free: Sequence[tuple[float, float]]) -> float | None:
+def _widest_gap(blocks: Sequence[Block], free: Sequence[tuple[float, float]]) -> float | None:
     """Return the middle of the widest gap which has running text on both sides, or `None`."""
     for begin, end in sorted(free, key=lambda gap: gap[0] - gap[1]):
         middle = (begin + end) / 2

@@ -147,7 +147,7 @@ class Reader:
         read = [line for line in lines if line.text]
         slope = _slope_of(read)
         size = image.shape[1], image.shape[0]
-        return ReadPicture(lines, _straight(read, slope), rules_in(image, slope, read), quarter_turns, size)
+        return ReadPicture(lines, _straightened_words(read, slope), rules_in(image, slope, read), quarter_turns, size)
 
     def _boxes(self, image: Any) -> list[Any]:
         result = self._engine(image, use_det=True, use_cls=False, use_rec=False)
@@ -224,7 +224,7 @@ def _slope_of(lines: list[FoundLine]) -> float:
     return median_low(_slope(line) for line in longer) if longer else 0.0
 
 
-def _straight(lines: list[FoundLine], slope: float) -> list[Word]:
+def _straightened_words(lines: list[FoundLine], slope: float) -> list[Word]:
     """Convert lines to words with boxes on a straightened page, where y grows upwards."""
     cosine, sine = math.cos(slope), math.sin(slope)
     words = []

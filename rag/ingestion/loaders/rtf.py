@@ -176,7 +176,7 @@ class _Walk:
                     self.groups.append(self.group)
                     self.group = replace(self.group, name=self._inherited_name(), opens="")
                     self.is_opened, self.is_starred = True, False
-                elif not self._close():
+                elif not self._end_group():
                     break
                 continue
             elif text is not None:
@@ -185,7 +185,7 @@ class _Walk:
                 self.is_opened = False
         self._flush()
         while self.groups:
-            self._close()
+            self._end_group()
         self._paragraph()
         self._end_table()
         return self._finish()
@@ -212,7 +212,7 @@ class _Walk:
 
     # Groups
 
-    def _close(self) -> bool:
+    def _end_group(self) -> bool:
         """End a group. Returns False at the end of the document."""
         if not self.groups:
             return False
@@ -244,7 +244,7 @@ class _Walk:
         self.stories.append(self.story)
         self.story = _Story()
 
-    def _destination(self, word: str) -> bool:
+    def _handle_destination(self, word: str) -> bool:
         """Handle a control word which names the group's purpose, like a footnote; return whether this applied."""
         group, was_outside = self.group, self.group.is_outside
         if word == "ud":
@@ -277,14 +277,18 @@ class _Walk:
         if self.stand_ins and word != "u":
             self.stand_ins -= 1
         self._flush()
-        if (self.is_opened and self._destination(word)) or self._declare(word, number or 0) or self.group.is_outside:
+        if (
+            (self.is_opened and self._handle_destination(word))
+            or self._handle_declaration(word, number or 0)
+            or self.group.is_outside
+        ):
             return
         if word in CHARACTERS:
             self._write(CHARACTERS[word])
-        elif not self._format(word, is_on=number != 0):
+        elif not self._handle_format(word, is_on=number != 0):
             self._layout(word, number)
 
-    def _declare(self, word: str, number: int) -> bool:
+    def _handle_declaration(self, word: str, number: int) -> bool:
         """Handle a control word for characters, fonts or styles, in any group; return whether this applied."""
         group = self.group
         if word == "u":
@@ -305,10 +309,10 @@ class _Walk:
         elif word in ("picwgoal", "pichgoal"):
             self.picture[word == "pichgoal"] = abs(number)
         else:
-            return self._is_style(word, number)
+            return self._handle_style(word, number)
         return True
 
-    def _is_style(self, word: str, number: int) -> bool:
+    def _handle_style(self, word: str, number: int) -> bool:
         """Handle a control word for a paragraph style or heading level; return whether this applied."""
         if word == "s":
             self.style = number
@@ -324,7 +328,7 @@ class _Walk:
             return False
         return True
 
-    def _format(self, word: str, *, is_on: bool) -> bool:
+    def _handle_format(self, word: str, *, is_on: bool) -> bool:
         """Handle a control word which formats the following text; return whether this applied."""
         group = self.group
         if word == "v":
@@ -510,7 +514,7 @@ class _Walk:
             story.row.extend(story.cell)
             story.cell = []
             self._end_row()
-        grid, heads = _over_columns(story.grid, story.row_edges), story.heads
+        grid, heads = _align_columns(story.grid, story.row_edges), story.heads
         story.grid, story.row_edges, story.heads = [], [], 0
         # Programs end rows with cells no page shows.
         width = max((place + 1 for row in grid for place, cell in enumerate(row) if cell), default=0)
@@ -525,7 +529,7 @@ class _Walk:
         story.lines.extend(map(Line, lines_of(grid, heads)))
 
 
-def _over_columns(grid: list[list[str | None]], edges: Sequence[Sequence[int]]) -> list[list[str | None]]:
+def _align_columns(grid: list[list[str | None]], edges: Sequence[Sequence[int]]) -> list[list[str | None]]:
     """Return rows with a cell for each column. `None` is a column into which the cell on the left extends."""
     if any(
         len(row) != len(row_edges) or sorted(set(row_edges)) != list(row_edges)

@@ -128,7 +128,7 @@ class Sandbox:
     def warm_up(self) -> None:
         """Start a process in advance."""
         with self._slots.hold(""):
-            self._put_back(self._take())
+            self._put_back(self._take_process())
 
     def check_pdf(self, content: bytes, *, password: str | None = None) -> CheckedFile:
         """Check whether a PDF can be read. Raises a `DocumentError` which names the problem."""
@@ -312,7 +312,7 @@ class Sandbox:
         if seconds is not None:
             limits = replace(limits, timeout_seconds=min(seconds, limits.timeout_seconds))
         with self._slots.hold(tenant_id):
-            process = self._take(tenant_id)
+            process = self._take_process(tenant_id)
             is_healthy = False
             try:
                 reply = process.run(task, {**values, "limits": limits.to_json()}, content, on_page, take, limits)
@@ -329,7 +329,7 @@ class Sandbox:
             raise error(message if isinstance(message, str) else None)
         return reply
 
-    def _take(self, tenant_id: str | None = None) -> _Process:
+    def _take_process(self, tenant_id: str | None = None) -> _Process:
         """Return a process which has not read other tenants' files.
 
         A harmful file read earlier in the process could spy on this file.
@@ -529,12 +529,12 @@ class _Process:
                         progress = int(reply.values["done"]), int(reply.values["total"])
                     on_page(*progress)
         except BrokenPipeError as exc:
-            raise self._reason() from exc
+            raise self._error_of_end() from exc
         except MalformedMessage as exc:
             raise FileDamaged from exc
         finally:
             timer.cancel()
-        raise self._reason()
+        raise self._error_of_end()
 
     def _wait_until_confined(self) -> None:
         """Wait for the process to report its confinement. Until then the process gets no file."""
@@ -547,7 +547,7 @@ class _Process:
             timer.cancel()
         if first is None or first.kind != "means":
             log.warning("A process that reads files ended before it was confined (%s)", self._process.poll())
-            raise self._reason()
+            raise self._error_of_end()
         self.means = first.values
 
     def _kill_after(self, seconds: float) -> threading.Timer:
@@ -556,7 +556,7 @@ class _Process:
         timer.start()
         return timer
 
-    def _reason(self) -> DocumentError:
+    def _error_of_end(self) -> DocumentError:
         """Return the error for a process which has ended: it crashed on the file, or was killed by a limit."""
         code = self._process.wait()
         return FileDamaged() if code in (-11, -6, -4, -8, -7) else ReadingTookTooLong()

@@ -233,7 +233,7 @@ def lines_of_sheet(sheet: Sheet) -> Iterator[SheetLine]:
     spans = _Merged(sheet)
     parts = [
         _lines_of_block(sheet, block, spans)
-        for rows in _bands(sheet, spans)
+        for rows in _row_groups(sheet, spans)
         for block in _side_by_side(sheet, rows, spans)
     ]
     for index, lines in enumerate([*parts, *([SheetLine(text)] for text in sheet.texts)]):
@@ -288,7 +288,7 @@ class _Merged:
         return columns if row not in self._columns else self._columns[row].union(columns)
 
 
-def _bands(sheet: Sheet, spans: _Merged) -> Iterator[list[int]]:
+def _row_groups(sheet: Sheet, spans: _Merged) -> Iterator[list[int]]:
     """Yield groups of rows separated by visible empty rows."""
     band: list[int] = []
     for row in sorted(sheet.rows):
@@ -332,7 +332,7 @@ def _are_separate(left: Block, right: Block, spans: _Merged) -> bool:
         return False
     for block in (left, right):
         grid = [[spans.cell(row, column) for column in block.columns] for row in block.rows]
-        _, heads, rows = _heads(grid)
+        _, heads, rows = _count_header_rows(grid)
         body = grid[heads + rows :]
         if not rows or not all(row[0] and not row[0][:1].isdigit() for row in body):
             return False
@@ -348,7 +348,7 @@ def _lines_of_block(sheet: Sheet, block: Block, spans: _Merged) -> Iterator[Shee
         return
     marked_heads = [index for index, row in enumerate(block.rows) if row in sheet.head_rows]
     marked_heads = marked_heads or _bold_heads(grid, [row in sheet.bold_rows for row in block.rows])
-    titles, above, heads = _heads(grid, marked_heads)
+    titles, above, heads = _count_header_rows(grid, marked_heads)
     is_titled = False
     for index in range(above):
         text = row_in_words(None, [(cell or "").removesuffix(":").rstrip() for cell in grid[index]])
@@ -356,12 +356,12 @@ def _lines_of_block(sheet: Sheet, block: Block, spans: _Merged) -> Iterator[Shee
         is_titled = is_titled or is_title
         yield SheetLine(text, block.rows[index], columns, level=int(is_title))
     if len(block.columns) == 2 and not heads:
-        yield from _pairs(Block(block.rows[above:], block.columns), grid[above:], columns)
+        yield from _pair_lines(Block(block.rows[above:], block.columns), grid[above:], columns)
     else:
         yield from _table_lines(block, grid, columns, above, heads)
 
 
-def _pairs(block: Block, grid: Sequence[Sequence[str | None]], columns: tuple[int, int]) -> Iterator[SheetLine]:
+def _pair_lines(block: Block, grid: Sequence[Sequence[str | None]], columns: tuple[int, int]) -> Iterator[SheetLine]:
     """Convert a two-column block without column headings to lines like "From: 4 May"."""
     for row, cells in zip(block.rows, grid, strict=True):
         yield SheetLine(row_in_words(None, [(cell or "").removesuffix(":").rstrip() for cell in cells]), row, columns)
@@ -397,7 +397,7 @@ def _table_lines(
         if heads and not has_heads_above:
             yield SheetLine(head, block.rows[above + heads - 1], columns)
         has_heads_above = True
-        yield SheetLine(_with_ends(_repeat_merged(cells)), row, columns)
+        yield SheetLine(_join_cells(_repeat_merged(cells)), row, columns)
 
 
 def _repeat_merged(cells: Sequence[str | None]) -> list[str]:
@@ -408,7 +408,7 @@ def _repeat_merged(cells: Sequence[str | None]) -> list[str]:
     return repeated
 
 
-def _with_ends(cells: Sequence[str]) -> str:
+def _join_cells(cells: Sequence[str]) -> str:
     """Join a row's cells with "|".
 
     If the first and the last cell are empty, "–" is put in the last. Otherwise the row would look like Markdown.
@@ -419,7 +419,7 @@ def _with_ends(cells: Sequence[str]) -> str:
     return " | ".join(texts)
 
 
-def _heads(grid: Sequence[Sequence[str | None]], marked_heads: Sequence[int] = ()) -> tuple[int, int, int]:
+def _count_header_rows(grid: Sequence[Sequence[str | None]], marked_heads: Sequence[int] = ()) -> tuple[int, int, int]:
     """Count the title rows, the rows above the header, and the header rows of a table."""
     width = len(grid[0])
     filled = [sum(bool(cell) for cell in row) for row in grid]

@@ -116,7 +116,7 @@ def client_for(
 
 
 def web_address_of(text: str, what: str) -> httpx.URL:
-    """Parse a typed web address. Raises `InvalidInput` naming the field."""
+    """Parse a typed web address. Raises `InvalidInput` naming the field `what`."""
     problem = f"{what} has to be a web address, such as https://example.com."
     try:
         url = httpx.URL(text if "://" in text else f"https://{text}")

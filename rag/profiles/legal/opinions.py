@@ -62,7 +62,7 @@ def reference_block(profile: Profile, results: Sequence[SearchResult]) -> str:
 
 
 def _without_headings(passage: str) -> str:
-    """Return a chunk in which headings no longer look like the prompt's headings."""
+    """Change headings in a chunk, which would look like the prompt's headings."""
     return PART_HEADING.sub(r"〔\1〕", defused(passage))
 
 

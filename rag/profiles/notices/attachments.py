@@ -60,7 +60,7 @@ class AttachmentFiles:
             )
         except ValueError:
             return ""
-        return address if is_allowed and not _leaves(requested.path) else ""
+        return address if is_allowed and not _leads_upwards(requested.path) else ""
 
     def _fetch(self, address: str, maximum_bytes: int) -> bytes | None:
         """Download a file; `None` if it is missing, refused or too large. Raises `ProviderUnavailable`."""
@@ -100,7 +100,7 @@ class AttachmentFiles:
         return self._client
 
 
-def _leaves(path: str) -> bool:
+def _leads_upwards(path: str) -> bool:
     """Whether a path contains "..", also with percent-encoded dots or slashes."""
     return ".." in unquote(path).replace("\\", "/").split("/")
 

@@ -57,7 +57,7 @@ class OpenedAttachment:
         return self.extracted
 
     def picture(self, content: bytes) -> bytes:
-        """Convert the attachment to a PNG picture."""
+        """Convert the attachment to a PNG image."""
         return self.reader.picture(content)
 
 

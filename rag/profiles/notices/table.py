@@ -128,7 +128,7 @@ class PostsTable:
         by_id = {str(row[mapping.categories.id]): row for row in categories}
         attached: dict[str, list[Mapping[str, Any]]] = {}
         attachments = reader.having(mapping.attachments.table, mapping.attachments.post_id, ids)
-        for row in sorted(attachments, key=partial(_place, order=mapping.attachments.order)):
+        for row in sorted(attachments, key=partial(_sort_key, order=mapping.attachments.order)):
             attached.setdefault(str(row[mapping.attachments.post_id]), []).append(row)
         return [
             post_from_record(row, mapping, categories=by_id, attachments=attached.get(str(row[mapping.id]), ()))
@@ -136,8 +136,8 @@ class PostsTable:
         ]
 
 
-def _place(row: Mapping[str, Any], *, order: str) -> tuple[tuple[bool, float, str], ...]:
-    """Return the sort key of an attachment: the order column, then the id."""
+def _sort_key(row: Mapping[str, Any], *, order: str) -> tuple[tuple[bool, float, str], ...]:
+    """Return an attachment's sort key: the order column, then the id."""
     values = (row.get(order), row.get("id"))
     numbers = (float(v) if isinstance(v, (int, float)) else None for v in values)
     return tuple((n is None, n or 0.0, str(v or "")) for n, v in zip(numbers, values, strict=True))

@@ -60,7 +60,7 @@ def professional_pieces(text: str, file_name: str, limits: Chunking) -> list[Pie
         lines = _lines(text, part)
         has_jobs = WORK.search(part.title) is not None or any(is_piped(line.text) for line in lines)
         jobs = jobs_of(lines) if has_jobs else []
-        groups = _grouped(text, part, jobs, fewest, most) if kind.kind == "linkedin" else _single(part, jobs)
+        groups = _group_spans(text, part, jobs, fewest, most) if kind.kind == "linkedin" else _job_spans(part, jobs)
         for start, end, facts in groups:
             metadata: dict[str, Any] = section_facts | facts
             if "year" not in metadata and kind.year:
@@ -68,12 +68,12 @@ def professional_pieces(text: str, file_name: str, limits: Chunking) -> list[Pie
             pieces.append(Piece(start, end, metadata))
     return [
         Piece(*span, piece.metadata)
-        for piece in _joined(text, pieces, fewest, most)
+        for piece in _join_sections(text, pieces, fewest, most)
         for span in spans_by_tokens(boundaries, piece.start, piece.end, most)
     ]
 
 
-def _joined(text: str, pieces: Sequence[Piece], fewest: int, most: int) -> Iterator[Piece]:
+def _join_sections(text: str, pieces: Sequence[Piece], fewest: int, most: int) -> Iterator[Piece]:
     """Join neighbouring sections without jobs, if either section is below `fewest` tokens."""
     pending: Piece | None = None
     for piece in pieces:
@@ -116,8 +116,8 @@ def subcategory_of(section: str) -> str:
 PROFILE_ADDRESS = re.compile(r"linkedin\.com/in/(?P<name>[\w%-]+)", re.IGNORECASE)
 
 
-def _headline(text: str) -> int | None:
-    """Return where name and headline start in a LinkedIn export, after the side column, or `None`."""
+def _find_headline(text: str) -> int | None:
+    """Find where name and headline start in a LinkedIn export, after the side column; `None` if they are missing."""
     address = PROFILE_ADDRESS.search(text)
     words = [word for word in re.split(r"[-%]", address["name"].casefold()) if word.isalpha()] if address else []
     for line in LINES.finditer(text, address.end() if address else 0):
@@ -128,7 +128,7 @@ def _headline(text: str) -> int | None:
 
 def _parts(text: str, *, without_headline: bool = False) -> list[PortfolioSection]:
     headings = [(match["title"], match.start()) for match in RESUME_HEADINGS.finditer(text)]
-    headline = _headline(text) if without_headline else None
+    headline = _find_headline(text) if without_headline else None
     if headline is not None and headings and headline > headings[0][1]:
         headings = sorted([*headings, ("", headline)], key=lambda part: part[1])
     if not headings or text[: headings[0][1]].strip():
@@ -145,7 +145,7 @@ def _lines(text: str, part: PortfolioSection) -> list[TextLine]:
     return lines[1:] if part.title else lines
 
 
-def _single(part: PortfolioSection, jobs: list[Job]) -> Iterator[tuple[int, int, dict[str, str]]]:
+def _job_spans(part: PortfolioSection, jobs: list[Job]) -> Iterator[tuple[int, int, dict[str, str]]]:
     """Yield (start, end, facts) for each job. The first span includes the section's heading."""
     if not jobs:
         yield part.start, part.end, {}
@@ -155,7 +155,7 @@ def _single(part: PortfolioSection, jobs: list[Job]) -> Iterator[tuple[int, int,
         yield start, end, job.facts
 
 
-def _grouped(
+def _group_spans(
     text: str, part: PortfolioSection, jobs: list[Job], fewest: int, most: int
 ) -> Iterator[tuple[int, int, dict[str, str]]]:
     """Group neighbouring jobs, and yield (start, end, facts) for each group. The facts are the first job's.
@@ -165,7 +165,7 @@ def _grouped(
     begin: int | None = None
     facts: dict[str, str] = {}
     until = part.start
-    for start, end, job in _single(part, jobs):
+    for start, end, job in _job_spans(part, jobs):
         if begin is not None and (
             estimate_tokens(text[begin:until]) >= fewest or estimate_tokens(text[begin:end]) > most
         ):

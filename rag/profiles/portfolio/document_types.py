@@ -40,14 +40,14 @@ LOOKED_AT = 20_000
 
 @dataclass(frozen=True)
 class DocumentType:
-    """A document's kind, and the year in the file name: 2025 for `journey_fy-2025-2026.pdf`."""
+    """A document's type, and the year in the file name: 2025 for `journey_fy-2025-2026.pdf`."""
 
     kind: Kind
     year: str = ""
 
 
 def document_type_of(text: str, file_name: str = "") -> DocumentType:
-    """Return a document's kind, by the file name, else by the text."""
+    """Detect a document's type by the file name, else by the text."""
     name = re.split(r"[/\\]", file_name)[-1]
     return DocumentType(_kind_by_name(name) or _kind_by_text(text[:LOOKED_AT], name), year_of(name))
 

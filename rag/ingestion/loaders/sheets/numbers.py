@@ -89,7 +89,7 @@ def format_number(value: float, code: str, language: Language | None = None, *, 
     if GENERAL.fullmatch(code.strip()) or not code.strip():
         return general(value, language or UNKNOWN)
     sections = sections_of(code)
-    section, is_negative_part = _chosen(sections, value)
+    section, is_negative_part = _choose_section(sections, value)
     # A date uses its format's language, a number the program's language.
     format_language = (section.language or language) if section.is_date else (language or section.language)
     used_language = format_language or UNKNOWN
@@ -208,7 +208,7 @@ def _section(source: str) -> FormatSection:
     return FormatSection(tuple(tokens), condition, language, is_date, source)
 
 
-def _chosen(sections: Sequence[FormatSection], value: float) -> tuple[FormatSection, bool]:
+def _choose_section(sections: Sequence[FormatSection], value: float) -> tuple[FormatSection, bool]:
     """Choose the section which applies to a number. Also return whether a negative number is shown without a sign."""
     numeric = [section for section in sections if not section.has("text")] if len(sections) > 1 else list(sections)
     if not numeric:
@@ -246,7 +246,7 @@ def _number(value: float, section: FormatSection, language: Language) -> str:
         return _fraction(value, tokens, slash)
     if section.has("exponent"):
         return _scientific(value, tokens, language)
-    amount = _exact(value) * Decimal(100) ** sum(token.kind == "percent" for token in tokens)
+    amount = _excel_precision(value) * Decimal(100) ** sum(token.kind == "percent" for token in tokens)
     digits = [place for place, token in enumerate(tokens) if token.kind == "digit"]
     point = next((place for place, token in enumerate(tokens) if token.kind == "point"), len(tokens))
     integer_places = [place for place in digits if place < point]
@@ -285,7 +285,7 @@ def _last_before(places: Sequence[int], place: int) -> int:
     return max(earlier for earlier in places if earlier < place)
 
 
-def _exact(value: float) -> Decimal:
+def _excel_precision(value: float) -> Decimal:
     """Return a number rounded to the 15 significant digits which Excel keeps."""
     return Decimal(f"{value:.15g}")
 
@@ -343,7 +343,7 @@ def _fraction(value: float, tokens: Sequence[Token], slash: int) -> str:
     after = "".join(token.text for token in tokens[slash + 1 :])
     below = (re.match(r"[\d#?]+", after) or [""])[0]
     has_integer = any(token.kind == "digit" for token in tokens[:start])
-    exact = Fraction(_exact(value))
+    exact = Fraction(_excel_precision(value))
     integer = int(exact) if has_integer else 0
     rest = exact - integer
     if below.isdigit() and int(below):
@@ -363,7 +363,7 @@ def _scientific(value: float, tokens: Sequence[Token], language: Language) -> st
     width = max(sum(token.kind == "digit" for token in tokens[:point]), 1)
     decimals = sum(token.kind == "digit" for token in tokens[point:place])
     figures = max(sum(token.kind == "digit" for token in tokens[place:]), 1)
-    amount = _exact(value)
+    amount = _excel_precision(value)
     exponent = amount.adjusted() if amount else 0
     exponent = exponent // width * width if width > 1 else exponent
     mantissa = _round(amount.scaleb(-exponent), decimals)

@@ -254,7 +254,7 @@ class Story:
         self.tally = self.tallies[place] if place else self.tally
         flow = Flow()
         self._blocks(root, flow)
-        self._end(flow)
+        self._flush_carried(flow)
         self._fields, self._is_margin, self.tally = before
         return flow.lines
 
@@ -266,7 +266,7 @@ class Story:
             if name == "w:p":
                 self._paragraph(element, flow)
             elif name == "w:tbl":
-                self._end(flow)
+                self._flush_carried(flow)
                 flow.lines.extend(self._table(element))
             elif name == "w:sdt":
                 content = self._content_of(element)
@@ -289,7 +289,7 @@ class Story:
             elif name in ("w:altChunk", "w:subDoc"):
                 self.tally.inserted += 1
 
-    def _end(self, flow: Flow) -> None:
+    def _flush_carried(self, flow: Flow) -> None:
         """After a part's last line, add the paragraph which was waiting to be continued, if any."""
         if flow.carried is not None:
             words, flow.carried = flow.carried, None
@@ -624,7 +624,7 @@ class Story:
     def _cell_lines(self, cell: Any) -> list[Line]:
         flow = Flow()
         self._blocks(cell, flow)
-        self._end(flow)
+        self._flush_carried(flow)
         return flow.lines
 
     def _cell_text(self, cell: Any, below: list[Line]) -> str:
@@ -646,13 +646,13 @@ class Story:
             if name_of(element.tag) == "w:tcPr":
                 continue
             if name_of(element.tag) == "w:tbl":
-                self._end(flow)
+                self._flush_carried(flow)
                 yield flow.lines, False
                 flow = Flow()
                 yield self._table(element), True
             else:
                 self._blocks([element], flow)
-        self._end(flow)
+        self._flush_carried(flow)
         yield flow.lines, False
 
 

@@ -174,7 +174,7 @@ class SlackBot:
 
 
 def _blocks(live: LiveAnswer, base: str) -> list[dict[str, Any]]:
-    """Format an answer for Slack: text, sources with links, remarks, and thumbs."""
+    """Format an answer for Slack: text, sources with links, remarks, and thumbs for rating."""
     notes = remarks(live)
     text = live.text or " ".join(notes) or _("This answer could not be written. Please ask again.")
     texts = list(_pieces(_to_mrkdwn(text).strip()))

@@ -368,8 +368,9 @@ async def _wait(live: LiveAnswer) -> None:
 
 
 def _thread(message: IncomingMessage, person: Identity) -> dict[str, Any]:
-    """Return the columns which identify a thread in the database: program, channel, hash and account. A reply has the
-    thread's hash.
+    """Return the columns which identify a thread in the database: program, channel, hash and account.
+
+    A reply has the thread's hash.
     """
     channel, _separator, _root = message.place.partition(";")
     thread = hashlib.sha256(message.place.encode()).hexdigest()
@@ -388,7 +389,7 @@ def _text(text: str, **more: Any) -> Activity:
 
 
 def _message(live: LiveAnswer, base: str) -> Activity:
-    """Format an answer for Teams: text, sources with links, and thumbs."""
+    """Format an answer for Teams: text, sources with links, and thumbs for rating."""
     notes = remarks(live)
     text = _plain(live.text or " ".join(notes) or _("This answer could not be written. Please ask again."))
     parts = [text[:MOST_CHARACTERS]]

@@ -279,7 +279,7 @@ class Provisioning:
         return [row[0] for row in rows]
 
     def _tell(self, session_ids: list[str], *, is_over: bool) -> None:
-        """Notify the sessions after the commit: they reload their identity or, if `is_over`, end."""
+        """Make the sessions reload their identity after the commit or, if `is_over`, end."""
         (self._sessions.forget if is_over else self._sessions.refresh)(session_ids)
 
 

@@ -70,7 +70,7 @@ class BackupRun:
 
 
 class Place(Protocol):
-    """A storage for backups: a folder or a bucket."""
+    """Storage for backups: a folder or a bucket."""
 
     def list(self) -> list[tuple[str, int]]:
         """Return the stored files' names with their sizes in bytes."""
@@ -254,7 +254,7 @@ class ScheduledBackups:
         return self._now("trial", self._try)
 
     def shared_erasures(self) -> Sequence[Erasure]:
-        """Return the register of erased data stored beside the backups. Raises `SettingsError` if unreadable."""
+        """Return the register of erased data stored with the backups. Raises `SettingsError` if unreadable."""
         if not self.is_on:
             return []
         place = self._place()
@@ -266,7 +266,7 @@ class ScheduledBackups:
             return read_register(path)
 
     def share_erasures(self) -> None:
-        """Merge the register of erased data from the data folder into the register stored beside the backups."""
+        """Merge the register of erased data from the data folder into the register stored with the backups."""
         if not self.is_on:
             return
         erasures = [*self.shared_erasures(), *read_register(self._settings.data_dir / REGISTER)]

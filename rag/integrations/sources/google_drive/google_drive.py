@@ -382,7 +382,7 @@ class _HttpxRequest(transport.Request):
 
 
 def _shorten(entry: Mapping[str, Any], above: str) -> dict[str, Any]:
-    """Return an entry with the needed fields alone, because entries are stored until the next sync."""
+    """Keep only an entry's needed fields, because entries are stored until the next sync."""
     fields = {"id": str(entry["id"]), "name": str(entry.get("name") or ""), "parent": above}
     if entry.get("mimeType") == FOLDER:
         return fields

@@ -291,7 +291,7 @@ def _login_errors() -> Iterator[None]:
 
 
 def _shorten(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an entry with the needed fields alone, because entries are stored until the next sync."""
+    """Keep only an entry's needed fields, because entries are stored until the next sync."""
     is_file = "file" in entry and "package" not in entry
     fields = {
         "id": entry["id"],
