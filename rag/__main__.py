@@ -53,7 +53,6 @@ EPILOG = "COMMAND --help says more of each. Settings come from the environment; 
 
 
 def command_line() -> argparse.ArgumentParser:
-    """Return the argument parser for all commands and their options."""
     parser = argparse.ArgumentParser(
         prog="python -m rag", description="HR Assistant: answers from your documents.", epilog=EPILOG
     )

@@ -184,7 +184,6 @@ def _strip_end(text: str) -> str:
 
 
 def _remove_replaced(earlier_question: str, follow_up: str, language: str, titles: Sequence[str]) -> str:
-    """Remove from an earlier question the phrases which a follow-up replaces."""
     remaining = without_other_documents(earlier_question, follow_up, titles, language)
     earlier_language = (
         detect_language(earlier_question[:SHORT_CHARACTERS], [language]) if earlier_question else language

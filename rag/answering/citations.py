@@ -241,7 +241,6 @@ def citation_to_json(citation: Citation, kind: CitationKind = "cited") -> dict[s
 
 
 def citation_from_json(stored: Mapping[str, Any]) -> Citation:
-    """Rebuild a citation from the JSON which `citation_to_json` returns."""
     values = {field.name: stored[field.name] for field in fields(Citation) if field.name in stored}
     return Citation(
         **values

@@ -210,7 +210,7 @@ def questions_from(text: str, *, original: str, count: int) -> tuple[str, ...]:
 
 
 def is_question(line: str) -> bool:
-    """Whether a line is a question, by its mark or, in languages without the mark, by its ending."""
+    """Whether a line is a question: by the question mark or, in languages without question marks, by the ending."""
     return line.rstrip().endswith(("?", "？", "؟")) or line.rstrip(". ").endswith(
         ("까", "나요", "가요", "ですか", "ますか", "吗")
     )

@@ -145,7 +145,10 @@ class CitedSource:
 
 @dataclass
 class QuestionContext:
-    """The question and the answer's language, for comparing a sentence; facts from the question need no support."""
+    """The question and the answer's language, for checking a sentence.
+
+    Facts which the question states need no source.
+    """
 
     question: str = ""
     #: ISO 639-1; "" compares figures only.
@@ -157,7 +160,6 @@ class QuestionContext:
 
     @property
     def figures(self) -> frozenset[str]:
-        """The numbers in the question."""
         return self._figures
 
 

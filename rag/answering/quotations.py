@@ -267,7 +267,6 @@ def _of_other_documents(
 
 
 def _have_other_figures(sentence: CandidateSentence, other: CandidateSentence) -> bool:
-    """Whether two sentences share their words and differ in figures."""
     is_other = bool(sentence.figures) and bool(other.figures) and sentence.figures != other.figures
     return is_other and _share_words(sentence, other)
 
@@ -344,7 +343,6 @@ def _has_sibling(
 
 
 def _heading_above(by_place: Mapping[tuple[int, int], CandidateSentence], passage: int, place: int) -> str:
-    """Return the nearest heading above in the passage; "" without a heading."""
     above = (by_place[passage, before] for before in range(place - 1, -1, -1) if (passage, before) in by_place)
     return next((bare for c in above if c.kind == "heading" and (bare := bare_heading(c.text))), "")
 
@@ -391,8 +389,9 @@ def _exceptions_around(by_place: dict[tuple[int, int], CandidateSentence], passa
 
 
 def _opening_of(by_place: dict[tuple[int, int], CandidateSentence], passage: int, place: int) -> list[int]:
-    """Return the positions of the lines which introduce an item's list: "travel expenses" may be covered or not
-    covered.
+    """Return the positions of the lines which introduce an item's list.
+
+    Without "Not covered:", the item "travel expenses" could be misunderstood.
     """
     if by_place[passage, place].kind != "item":
         return []

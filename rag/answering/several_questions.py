@@ -74,7 +74,7 @@ def quote_each(state: AnswerState, reason: Phrases) -> Iterator[TextEvent]:
 
 
 def _questions(state: AnswerState) -> list[str]:
-    """Return the questions for the documents: "How are you?" next to a question is left out."""
+    """Return the message's questions which need a search. "How are you?" next to a question is left out."""
     if not state.profile.understanding.split_questions:
         return []
     return [text for text in questions_in(state.question.text) if not _is_chat(text, state.language)]

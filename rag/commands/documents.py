@@ -188,7 +188,7 @@ def _files(paths: list[Path], limits: ExtractionLimits) -> Iterator[FoundFile]:
 
 
 def _display_path(paths: list[Path], path: Path, place: str) -> str:
-    """Return the path to show for a file: `place`, its path within the given folder or archive.
+    """Return the path to show for a file: normally `place`, the path within the given folder or archive.
 
     If the user gave several paths, `path`, under which the file was found, comes first.
     """

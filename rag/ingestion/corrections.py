@@ -401,7 +401,7 @@ def not_applied(latest: Sequence[PageCorrection], pages: Sequence[DocumentPage])
 
 
 def missing(history: Sequence[PageCorrection], pages: Sequence[DocumentPage]) -> dict[int, PageCorrection]:
-    """Return the corrections which belong to a page but whose text the page does not have, by page number.
+    """Return corrections whose text is missing on the page, by page number.
 
     This happens, for example, after an earlier version was restored.
     """

@@ -73,7 +73,7 @@ class IsolatedRuns:
         raise WorkKeepsDying
 
     def interrupt(self) -> None:
-        """Kill all processes. `run` then raises through `stop_if_asked`."""
+        """Kill all processes. Their `run` calls end with an error from `stop_if_asked`."""
         with self._lock:
             for process in self._running:
                 process.kill()

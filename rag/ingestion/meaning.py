@@ -53,7 +53,7 @@ IDLE_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class UnreadPassage:
-    """A chunk which has no vector from the built-in embedding model yet."""
+    """A chunk which the built-in embedding model has not embedded yet."""
 
     id: UUID
     document_id: UUID
@@ -88,7 +88,7 @@ class MeaningProgress:
 
 
 class MeaningJob:
-    """Embed chunks with the built-in model, in collections which use this model."""
+    """Embed chunks by meaning, in collections whose embedder only compares words."""
 
     def __init__(self, control: JobControl, embedder: MeaningEmbedder, data_dir: Path) -> None:
         self._control = control

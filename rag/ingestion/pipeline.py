@@ -327,8 +327,9 @@ class IngestionPipeline:
     ) -> ProcessingResult:
         """Process a file completely without confirmation, and return when it is searchable.
 
-        Files attached to a mail or PDF become documents too; the result is the main document's. Raises `DocumentError`
-        and `ProviderError`. A failed document stays in the list, and a further call with the same file tries it again.
+        Files attached to an email or PDF become documents too; the result is the main document's. Raises
+        `DocumentError` and `ProviderError`. A failed document stays in the list, and a further call with the same file
+        tries it again.
         """
         try:
             document_id, *attached = self.uploads.add(collection, file_name, file, options, added_by=identity)
@@ -383,7 +384,7 @@ class IngestionPipeline:
         self._ledger.note_document_costs(tenant_id, document_id)
 
     def note_message(self, tenant_id: str, document_id: UUID, sentence: str, *, is_waiting: bool = False) -> None:
-        """Store a sentence about a document in progress. `is_waiting` : a provider is not available yet."""
+        """Store a sentence about a document in progress. `is_waiting` means that a provider is not available yet."""
         parameters = {"document_id": document_id, "message": sentence, "is_waiting": is_waiting}
         self._database.execute(tenant_id, "note_message", **parameters)
 

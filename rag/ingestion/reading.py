@@ -342,7 +342,6 @@ def _store(
     sections: Sequence[Section],
     awaited: Sequence[int],
 ) -> None:
-    """Store recognised pages, and the document's new sections, language and counts."""
     # A scan's language is known only now; the earlier language was a guess.
     language = language_of(join_pages(pages), job.document.language or job.collection.language)
     rows = [page_row(job.document, *with_language(page, language)) for page in read]

@@ -208,7 +208,8 @@ def find_missing(connection: Connection, collection_id: UUID, to_model: str) -> 
 def batches_of(missing: Sequence[MissingVector], size: int) -> list[list[MissingVector]]:
     """Group chunks into batches, each with chunks from a single document.
 
-    A call is then charged to this document, and a repeated batch is the same call.
+    The call for a batch is then charged to this document. A batch repeated after an interruption counts as the same
+    call.
     """
     groups: dict[tuple[UUID, int], list[MissingVector]] = {}
     for chunk in missing:

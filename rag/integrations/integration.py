@@ -27,7 +27,7 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class SourceKind:
-    """A kind of source for collections. The `kind` is stored in tables and never changes."""
+    """A source type for collections. The `kind` is stored in tables and never changes."""
 
     kind: str
     #: A function for making the source: it receives the product's settings, the collection and the stored settings.

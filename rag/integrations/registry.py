@@ -50,7 +50,6 @@ def named(name: str) -> Any:
 
 
 def routes() -> list[Route]:
-    """Return all integrations' routes."""
     return [route for integration in integrations() for route in routes_of(integration.all_routes)]
 
 
@@ -97,7 +96,6 @@ def draw_outside(parts: Services, identity: Identity, collection: Collection) ->
 
 
 def add_commands(commands: Commands) -> None:
-    """Add all integrations' commands to the command line."""
     for integration in integrations():
         if integration.add_commands:
             named(integration.add_commands)(commands)
@@ -114,7 +112,6 @@ def jobs() -> Mapping[str, Callable[..., float | None]]:
 
 
 def _run_named(name: str, *arguments: Any, **more: Any) -> Any:
-    """Import a function by name, call the function, and return the result."""
     return named(name)(*arguments, **more)
 
 

@@ -154,7 +154,6 @@ class Bin:
         return self._database.fetch_all(who, "binned_documents", BinnedDocument, limit=MOST_LISTED)
 
     def count(self, who: Who) -> int:
-        """Count the documents in the bin."""
         return int(self._database.fetch_value(who, "count_binned"))
 
     def take_back_all(self, identity: Identity, document_ids: Iterable[UUID]) -> builtins.list[str]:

@@ -510,7 +510,6 @@ class DocumentLibrary(CollectionLibrary):
         return [replace(row, status=DocumentStatus(row.status), step=Step(row.step)) for row in rows]
 
     def count_posts(self, who: Who, filters: PostFilters) -> int:
-        """Count matching posts."""
         return int(self._database.fetch_value(who, "board_count", **filters.parameters()))
 
     def get(self, who: Who, document_id: UUID) -> Document:
@@ -601,7 +600,7 @@ class DocumentLibrary(CollectionLibrary):
         return SuggestStep(self._database, self._settings)
 
     def _elsewhere(self, who: Who, rows: Sequence[SuggestedQuestions], language: str, limit: int) -> QuestionLists:
-        """Return questions, in the reader's language, about documents in other languages. Missing questions are
+        """Suggest questions, in the reader's language, about documents in other languages. Missing questions are
         generated.
         """
         question_lists: QuestionLists = []

@@ -200,7 +200,6 @@ def template() -> Catalog:
 
 
 def path_of(language: str) -> Path:
-    """Return the path to a language's catalogue."""
     return FOLDER / language / "LC_MESSAGES" / f"{DOMAIN}.po"
 
 

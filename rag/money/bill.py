@@ -236,7 +236,6 @@ class QuestionBill(Bill):
             self.write_known()
 
     def _write(self) -> None:
-        """Write the missing charges to the ledger in a single transaction."""
         self._ledger.finish(self.tenant_id, self._unwritten, chat_log_id=self.chat_log_id)
         self._unwritten.clear()
 

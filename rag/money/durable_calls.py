@@ -311,5 +311,4 @@ class DurableRecogniser:
 
 
 def _digest(texts: Sequence[str]) -> str:
-    """Hash the texts which identify a call."""
     return hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest()

@@ -165,12 +165,10 @@ class MeteredProviders:
         return MeteredEmbedder(self._providers.embedder_for(embedding_model_id), self._bill)
 
     def translation_model_for(self, profile: Profile) -> ChatModel | None:
-        """Return the model for translating questions; `None` if no provider is configured."""
         model = self._providers.translation_model_for(profile)
         return MeteredChatModel(model, self._bill, "translation") if model is not None else None
 
     def rewriting_model_for(self, profile: Profile) -> ChatModel | None:
-        """Return the model for rewriting questions; `None` if no provider is configured."""
         model = self._providers.translation_model_for(profile)
         return MeteredChatModel(model, self._bill) if model is not None else None
 

@@ -65,7 +65,6 @@ class Profile(BaseModel):
     answer: Answer = Answer()
 
     def value(self, name: str) -> Any:
-        """Return the value of a setting by name."""
         return getattr(getattr(self, SETTINGS[name].part), name)
 
     def changed(self, **values: Any) -> Self:

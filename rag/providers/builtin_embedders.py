@@ -340,8 +340,8 @@ class _ended_after:
 def prepared(text: str) -> str:
     """Prepare a text for the engine: NFKC, without zeros or lone surrogates, and not too long.
 
-    The engine's character table turns a character into up to eighteen, but the buffer has four per byte; in NFKC no
-    character becomes more than fits (checked for every character).
+    The engine expands a character to up to eighteen, but has room for only four per byte. In NFKC every character fits
+    (all were checked).
     """
     cut = text[:MAXIMUM_CHARACTERS].replace("\0", " ").encode("utf-8", "replace").decode()
     return unicodedata.normalize("NFKC", cut)[:MAXIMUM_CHARACTERS]

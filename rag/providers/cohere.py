@@ -146,7 +146,6 @@ def cohere_errors(provider: str = "cohere") -> Iterator[None]:
 
 
 def _is_perhaps_billed(exc: Exception) -> bool:
-    """Whether the provider may have billed a failed request."""
     if isinstance(exc, ApiError):
         status: Any = exc.status_code
         return status is None or status < 400 or status in UNSURE_STATUSES

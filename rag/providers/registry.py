@@ -243,8 +243,8 @@ class Providers:
     def embedder_for(self, embedding_model_id: str) -> Embedder:
         """Return the embedder with this id, `provider/model@dimensions`.
 
-        Raises `SettingsError` with a sentence if its provider is not configured: vectors from an embedder are never
-        searched with another's.
+        Raises `SettingsError` with a sentence if its provider is not configured: vectors from different embedders
+        cannot be compared.
         """
         if embedding_model_id in self._embedders:
             return self._embedders[embedding_model_id]

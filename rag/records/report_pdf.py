@@ -93,7 +93,6 @@ def bold_font(text: str, folder: Path) -> Path:
 
 
 def digest_pdf(digest: Digest) -> bytes:
-    """Write a digest as PDF."""
     text = digest.as_text()
     page = ReportPdf(digest.title, text)
     page.set_title(digest.title)
@@ -128,7 +127,6 @@ def digest_pdf(digest: Digest) -> bytes:
 
 
 def _draw_days(page: ReportPdf, digest: Digest) -> None:
-    """Draw a bar for each day's number of questions."""
     most = max((questions for _, questions in digest.days), default=0)
     if not most:
         return

@@ -253,7 +253,6 @@ def _write_arabic(
 
 
 def _printable(text: str) -> str:
-    """Remove unprintable characters and direction overrides."""
     return TURNING.sub("", UNSTORABLE.sub("", text)).replace("\t", " ")
 
 

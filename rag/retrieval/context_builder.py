@@ -203,7 +203,6 @@ class ContextPassage:
 
 
 def format_context(profile: Profile, passages: Sequence[ContextPassage]) -> str:
-    """Format all passages for the context."""
     return profile.answer.context_joiner.join(format_passage(profile, passage) for passage in passages)
 
 

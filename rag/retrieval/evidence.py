@@ -28,7 +28,7 @@ from rag.types import Evidence, SearchResult
 
 @dataclass(frozen=True, kw_only=True)
 class EvidenceRule:
-    """The numbers in the rule, with the questions on which the rule was tuned."""
+    """The limits for judging evidence, with the questions on which they were tuned."""
 
     #: A word is found if at least this share in its terms is: a Korean word has syllable pairs for terms.
     matched_share: float = 0.5
@@ -303,7 +303,7 @@ def outcome_of(best: float) -> Evidence:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredHit:
-    """A hit, with the measurements which tell whether the hit answers."""
+    """A hit, with measurements for judging whether the hit answers the question."""
 
     result: SearchResult
     coverage: Coverage
@@ -471,8 +471,8 @@ def reranked(item: ScoredHit, result: SearchResult) -> ScoredHit:
 def _margin(result: SearchResult, passage_coverage: Coverage, usual: float | None) -> float:
     """Return how far a hit's similarity is above the usual similarity.
 
-    With too few candidates to know the usual similarity, half the similarity is returned if several words match. A
-    single matching word makes a short chunk similar, so the margin then replaces only half the question's words.
+    If too few candidates show the usual similarity, the result is half the similarity, or a constant if a single word
+    matches, because a single word can make a short chunk similar.
     """
     if result.similarity is None:
         return 0.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class FusionRule:
-    """The numbers used to combine searches."""
+    """The constants in the formulas which combine searches."""
 
     #: The constant for reciprocal rank fusion (source 003; Cormack, Clarke, Büttcher 2009).
     rank_constant: int = 60

@@ -107,7 +107,7 @@ class SearchHits:
 
     @property
     def best_meaning(self) -> float | None:
-        """The highest cosine by meaning, or `None` without meaning vectors."""
+        """The highest cosine by meaning, or `None` if meaning was not compared."""
         return max((hit.cosine for hit in self.meaning_hits), default=None)
 
 

@@ -308,7 +308,6 @@ def _own_places(trace: RetrievalTrace) -> tuple[str, ...]:
 
 
 def _find_labelled(trace: RetrievalTrace, names: Sequence[str]) -> list[PlaceFacts]:
-    """Find documents with any of the names in title, folder or tags."""
     ids = list(trace.collection_ids or (trace.question.collection.id,))
 
     def read(pipeline: Pipeline) -> list[tuple[UUID]]:

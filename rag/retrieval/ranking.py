@@ -358,7 +358,7 @@ def marks_of(metadata: Mapping[str, Any]) -> str:
 
 
 def written_on(metadata: Mapping[str, Any]) -> date | None:
-    """Return a post's date: `backdatedAt`, else `createdAt`, in either spelling."""
+    """Return a post's date: `backdatedAt`, else `createdAt`, in camelCase or snake_case."""
     names = ("backdatedAt", "backdated_at", "createdAt", "created_at")
     return next((day for name in names if (day := day_of(metadata.get(name))) is not None), None)
 

@@ -205,7 +205,6 @@ def has_new_model(trace: RetrievalTrace) -> bool:
 
 
 def languages_of(trace: RetrievalTrace) -> set[str]:
-    """Return the languages of the searched documents."""
     ids = list(trace.collection_ids or (trace.question.collection.id,))
 
     def read(pipeline: Pipeline) -> list[tuple[str, float, float]]:

@@ -151,5 +151,4 @@ _IN_FORCE = re.compile(
 
 
 def says_in_force(text: str) -> bool:
-    """Whether a text contains a word for "in force"."""
     return _IN_FORCE.search(text) is not None

@@ -137,7 +137,6 @@ class VectorIndexes:
         self._owner_conninfo = owner_conninfo
 
     def find(self, collection: Collection) -> VectorIndex | None:
-        """Return a collection's index, if any."""
         parameters = {"collection_id": collection.id}
         return self._database.fetch_one(collection.tenant_id, "find_vector_index", VectorIndex, **parameters)
 

@@ -394,7 +394,6 @@ def _write_configuration(cluster: Path, socket: Path, account: pwd.struct_passwd
 
 
 def _shared_buffers_mb() -> int:
-    """Return a quarter of the memory, at least 128 MB, at most 1 GB."""
     try:
         total_mb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
     except (OSError, ValueError):

@@ -46,7 +46,6 @@ class Erasure:
 
 
 def erasure_from_json(row: Mapping[str, Any]) -> Erasure:
-    """Read an erasure written by `Erasure.to_json`."""
     return Erasure(
         id=UUID(row["id"]),
         tenant_id=str(row["tenant_id"]),

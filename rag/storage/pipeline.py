@@ -79,7 +79,6 @@ class PendingResult:
         self._pipeline = pipeline
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """Wait for the result and return all rows."""
         return self._pipeline.rows(self)
 
     def fetchone(self) -> tuple[Any, ...] | None:
@@ -268,7 +267,6 @@ class Pipeline:
                 raise
 
     def _clear(self) -> None:
-        """Read and drop all results which are still to come."""
         if not self._is_synchronising:
             self._synchronise()
         self._until_synchronised()

@@ -151,7 +151,6 @@ def _outweighs(evidence: _Evidence, text: str, expected: str, probabilities: Map
 
 
 def _can_be(text: str, language: str, evidence: _Evidence) -> bool:
-    """Whether a text's characters are compatible with a language."""
     if language not in DETECTED:
         return False
     if evidence.language and not evidence.scores:

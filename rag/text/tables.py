@@ -270,7 +270,6 @@ def _fill_cells(row: Sequence[str | None], *, is_repeated: bool) -> list[str]:
 
 
 def _is_one_cell(cells: Sequence[str | None], row: Sequence[str]) -> bool:
-    """Whether a row is a single cell across all columns."""
     return len(row) > 1 and bool(row[0]) and all(cell is None for cell in cells[1:])
 
 

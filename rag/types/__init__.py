@@ -142,7 +142,7 @@ Operation = Literal["embedding", "chunking", "reranking", "translation", "chat",
 
 
 class Role(StrEnum):
-    """A person's role in a tenant, in ascending order. Each role has all rights of the previous roles."""
+    """A person's role in a tenant, in ascending order. Each role includes the previous roles' rights."""
 
     EMPLOYEE = "employee"
     MANAGER = "manager"
@@ -287,7 +287,6 @@ class SearchFilters:
 
     @property
     def is_empty(self) -> bool:
-        """Whether all filters are empty."""
         return self == SearchFilters()
 
 
@@ -485,7 +484,7 @@ class ContextResponse:
 
 
 class Outcome(StrEnum):
-    """The outcome of a question, recorded for every question in `chat_logs`."""
+    """A question's outcome, recorded for every question in `chat_logs`."""
 
     #: With at least one valid citation.
     ANSWERED = "answered"

@@ -352,7 +352,6 @@ class DocumentFilters:
     due: Literal["", "expired", "review"] = ""
 
     def parameters(self) -> dict[str, Any]:
-        """Return the SQL parameters for these filters."""
         return {
             "text": self.text.strip().lower() or None,
             "statuses": [status.value for status in self.statuses] or None,
@@ -421,7 +420,6 @@ class PostFilters:
     has_attachments: bool = False
 
     def parameters(self) -> dict[str, Any]:
-        """Return the SQL parameters for these filters."""
         return {
             "collection_id": self.collection_id,
             "only_ready": self.only_ready,
@@ -469,7 +467,6 @@ class DocumentPage:
 
     @property
     def is_corrected(self) -> bool:
-        """Whether a person corrected the text."""
         return self.read_text is not None
 
 
@@ -565,7 +562,6 @@ def storable_json(value: Any) -> Any:
 
 
 def sections_from_json(values: Any) -> tuple[Section, ...]:
-    """Build sections from stored JSON."""
     return tuple(
         Section(
             title=storable(section["title"]),

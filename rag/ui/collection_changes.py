@@ -288,7 +288,6 @@ def _line(passage: Citation) -> str:
 
 
 def preset_by_name(name: str) -> Preset | None:
-    """Find a preset by name, else `None`."""
     return next((preset for preset in PRESETS if preset.name == name), None)
 
 

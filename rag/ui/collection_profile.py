@@ -64,7 +64,7 @@ def means(profile: Profile, providers: Providers, embedding_model: str = "") -> 
 
 
 def shortcomings(profile: Profile, providers: Providers) -> list[str]:
-    """Return a sentence for each model the profile needs and this installation lacks, saying how to add the model."""
+    """Return a sentence for each missing model which the profile needs, saying how to add the model."""
     sentences = []
     provider, _slash, rest = profile.embedding.embedding_model.partition("/")
     if not providers.is_configured(provider):

@@ -186,7 +186,6 @@ def _draw_runs(syncs: Syncs, identity: Identity, collection: Collection, forms: 
 
 
 def _draw_history(runs: Sequence[SyncRun], forms: Forms) -> None:
-    """Draw finished syncs as a table, latest first."""
     requesters = (_("Its schedule") if run.asked_by == SCHEDULE else run.asked_by for run in runs)
     lists.draw(
         {
@@ -204,7 +203,6 @@ def _draw_history(runs: Sequence[SyncRun], forms: Forms) -> None:
 
 
 def _draw_choice(syncs: Syncs, identity: Identity, collection: Collection, forms: Forms, *, has_any: bool) -> None:
-    """Draw the kinds of sources to add, and the form for the chosen kind."""
     if st.session_state.get(CHOSEN) not in forms:
         st.session_state.pop(CHOSEN, None)
     labels = name_labels({kind: f"{form.icon} {_(form.name)}" for kind, form in forms.items()})

@@ -215,7 +215,6 @@ def discard_edits(document_id: UUID) -> None:
 
 
 def _stored(document: Document, field: str) -> Any:
-    """Return a document's stored value for a form field."""
     return {
         "title": document.title,
         "language": document.language,
@@ -297,7 +296,6 @@ def draw_ask(identity: Identity, document: Document, collection: Collection, ans
 
 
 def draw_questions(questions: Sequence[AnsweredQuestion]) -> None:
-    """Draw the questions answered from a document."""
     if not questions:
         st.caption(_("No question has been answered from this document yet."))
         return

@@ -427,7 +427,6 @@ class BulkActions(NamedTuple):
 
 
 def draw_bulk(number: int, shelves: Shelves, actions: BulkActions) -> None:
-    """Draw the actions for the selected documents."""
     # A single row in every language, ending before the table's tools on the right. A wrapped row would move the boxes
     # away from the mouse.
     with st.container(key="documents_bulk", horizontal=True, vertical_alignment="center", gap="xsmall"):

@@ -302,8 +302,7 @@ def _draw_chunk(document: Document, chunks: Sequence[DocumentChunk], index: int)
 def chunk_html(chunk: DocumentChunk, before: int, after: int) -> str:
     """Convert a chunk to HTML, tinted where it overlaps the previous and the next chunk.
 
-    `before` and `after` are character offsets in the document. Some chunks start with a repository's details, which are
-    not counted.
+    `before` and `after` are character offsets in the document. A repository's details at a chunk's start do not count.
     """
     content = chunk.content
     front = len(content) - (chunk.end_character - chunk.start_character)

@@ -288,7 +288,6 @@ STEP_NAMES = {
 
 
 def _draw_head(words: str, key: str, on_dismiss: Callable[..., None], *dismissed: object) -> None:
-    """Draw a card's heading with a button to dismiss the card."""
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", wrap=False):
         st.markdown(words, width="stretch")
         st.button(_("Dismiss"), key=key, icon=":material/close:", type="tertiary", on_click=on_dismiss, args=dismissed)

@@ -190,7 +190,6 @@ def _draw_choice(identity: Identity, collection: Collection, act: Callable[[Call
 
 
 def _draw_open(move: Reembedding, *, on_confirm: Callable[[], None], on_cancel: Callable[[], None]) -> None:
-    """Draw a move which is waiting for confirmation, running, or stopped, with the reason."""
     words = _(
         "To {to_model}: {chunks_total}, about {estimated_cost}",
         to_model=plain(embedder_name(move.to_model)),

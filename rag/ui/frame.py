@@ -55,7 +55,7 @@ def frame_scripts(account_id: UUID) -> str:
 
 
 def put_off_sidebar(draw: Callable[[], None]) -> None:
-    """Store `draw`, which draws the sidebar when the page calls `draw_sidebar`, after the page's urgent parts."""
+    """Postpone `draw`, which draws the sidebar, until the page calls `draw_sidebar` after the urgent parts."""
     st.session_state.frame_put_off = draw
 
 

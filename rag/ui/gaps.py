@@ -276,8 +276,6 @@ def upload_for(identity: Identity, gap: Gap, collection: Collection, file_name: 
 
 
 def _draw_awaited(identity: Identity, gap: Gap, document_id: UUID) -> None:
-    """Draw the progress of the document uploaded for a gap until the gap is solved."""
-
     @st.fragment(run_every=FOLLOWED_EVERY_SECONDS)
     def follow() -> None:
         running = services()

@@ -408,7 +408,6 @@ def _draw_help(message: Message) -> None:
 
 
 def _format_figures(message: Message) -> list[str]:
-    """Format an answer's duration, sources and cost."""
     parts = [duration(message.total_ms)] if message.total_ms is not None else []
     if message.citations and not _is_nearest_only(message):
         parts.append(count(len(message.citations), "source"))

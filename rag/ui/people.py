@@ -40,7 +40,6 @@ OLDEST = N_("The oldest HR collection with documents")
 
 
 def draw_api_keys(keys: ApiKeys, identity: Identity, collections: Sequence[Collection], zone: tzinfo) -> None:
-    """Draw the section on API keys with its dialogs."""
     names = {collection.id: collection.name for collection in collections}
     api_keys = keys.list(identity)
     with draw_head(_("API keys")):

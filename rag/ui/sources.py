@@ -89,7 +89,7 @@ def distinguishing_labels(citations: Sequence[Citation]) -> dict[UUID, str]:
 def sources_html(citations: Sequence[Citation], anchor: str, message_id: UUID, places: Places | None = None) -> str:
     """Return hidden HTML from which the script builds the cards that open over an answer's citation numbers.
 
-    `places` holds, for each number, a citation for each time the answer cites it.
+    `places` maps each number to a list with a citation for each occurrence in the answer.
     """
     labels, items = distinguishing_labels(citations), []
     links = [
@@ -118,8 +118,7 @@ def _once_each(citations: Sequence[Citation]) -> Places:
 
 
 def _openers(anchor: str, places: Sequence[Citation]) -> list[str]:
-    """Return the keys of the buttons which open a source's page: a key for each time the answer cites the source's
-    number.
+    """Return the keys of the buttons which open a source's page: a key for each occurrence in the answer.
 
     Citations with equal highlighted words share a button.
     """
@@ -170,10 +169,10 @@ def draw_source_cards(
 ) -> None:
     """Draw a card for each citation; `[n]` in the answer links to the anchor `{anchor}-n`.
 
-    `places` holds, for each number, a citation for each time the answer cites it. The card shows the sentence cited the
-    first time; hidden buttons, which only the script presses, open the page for the other times. `on_open` is called
-    with the citation whose page to open. Scores are not shown, because a score is the fraction of the question's words
-    in a passage, and people would read "100%" as a correct answer.
+    `places` maps each number to a list with a citation for each occurrence in the answer. The card shows the sentence
+    cited the first time; hidden buttons, which only the script presses, open the page for the other times. `on_open` is
+    called with the citation whose page to open. Scores are not shown, because a score is the fraction of the question's
+    words in a passage, and people would read "100%" as a correct answer.
     """
     columns, labels = min(len(citations), 3), distinguishing_labels(citations)
     places = places or _once_each(citations)
@@ -187,7 +186,7 @@ def draw_source_cards(
 
 
 def _draw_openers(places: Sequence[Citation], anchor: str, on_open: Callable[[Citation], None]) -> None:
-    """Draw hidden buttons which open the source's page for a number's second and further citations."""
+    """Draw hidden buttons which open a source's page, if the answer cites the source several times."""
     further = dict(zip(_openers(anchor, places), places, strict=True))
     del further[f"{anchor}_open_{places[0].number}"]
     if further:

@@ -300,7 +300,6 @@ def code(content: str) -> str:
 
 
 def _prefix_lines(block: str, first: str, rest: str) -> str:
-    """Return a block with `first` before the first line, and `rest` before each further line."""
     return first + block.replace("\n", f"\n{rest}")
 
 

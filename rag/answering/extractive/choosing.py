@@ -61,8 +61,8 @@ def of_one_branch(ranked: list[CandidateSentence], scored: Scored) -> list[Candi
 def of_what_is_named(ranked: list[CandidateSentence], scored: Scored) -> list[CandidateSentence]:
     """Keep only documents containing a name from the question, if the best sentence's document contains any.
 
-    The yearly amount in the benefits guide does not apply to PerksPlus, nor the handbook's amount to the folder
-    "France".
+    For a question about PerksPlus, the general benefits guide is dropped; for the folder "France", the general
+    handbook.
     """
     reading, document_of = scored.reading, scored.passages.document_of
     names = names_in(reading.question, scored.passages.language).union(
@@ -225,7 +225,6 @@ def _adds_words(candidate: CandidateSentence, best: CandidateSentence, reading: 
 
 
 def _adjacent(best: CandidateSentence, ranked: Sequence[CandidateSentence]) -> list[CandidateSentence]:
-    """Return the sentences right before and after the best sentence."""
     return [
         c
         for c in ranked
@@ -319,8 +318,8 @@ def _standing_out(
     """Return the one sentence to prefer among sentences in a different language than the question; [] if none is
     clearly best.
 
-    With a meaning model, this is the sentence nearest to the question. By words alone, many sentences in a different
-    language match equally; the best must score well above the next.
+    With the built-in embedding model, this is the sentence nearest to the question. By words alone, many sentences in a
+    different language match equally; the best must score well above the next.
     """
     scores = scored.scores
     if scored.passages.similarities is not None:
@@ -333,8 +332,8 @@ def _standing_out(
 def _as_near(
     further: Sequence[CandidateSentence], anchor: CandidateSentence, scored: Scored
 ) -> list[CandidateSentence]:
-    """Return the sentences about equally close to the question as `anchor`: by meaning or, without a meaning model, by
-    score.
+    """Return the sentences about equally close to the question as `anchor`: by meaning or, without an embedding model,
+    by score.
     """
     if not further:
         return []
@@ -353,11 +352,12 @@ def elsewhere(
     *,
     anchor: CandidateSentence | None = None,
 ) -> list[CandidateSentence]:
-    """Return the best sentence of each further document with different figures, for example a different branch's rule.
+    """Return sentences with different figures from other documents, for example a different branch's rule.
 
-    These documents differ from the first quotation's in language or folder, or have similar titles: "Leave in Utrecht"
-    and "Leave in Leeds". `anchor` is the best sentence overall, and is set only if the first quotation is for the
-    user's country or site; then all documents count, also with rules without figures.
+    Each document gives the best sentence. Only documents in a different language or folder than the first quotation's,
+    or with similar titles, are considered: "Leave in Utrecht" and "Leave in Leeds". `anchor`, the best sentence
+    overall, is set if the first quotation is for the user's country or site; then all documents are considered, also
+    for rules without figures.
     """
     first, is_own_place = chosen[0], anchor is not None
     if not is_own_place and not (first.is_of_type and first.figures):

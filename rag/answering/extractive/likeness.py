@@ -43,7 +43,10 @@ def compared_parts(context: ContextResponse) -> dict[int, list[ComparedPart]]:
 
 
 def likeness_by(embedder: Embedder) -> Similarities:
-    """Return a function which compares sentences with questions by meaning; all values are equal if the model fails."""
+    """Return a function which scores sentences by similar meaning to a question.
+
+    If the model fails, all scores are equal.
+    """
 
     def likeness(questions: Sequence[str], sentences: Sequence[str]) -> Sequence[Sequence[float]]:
         try:

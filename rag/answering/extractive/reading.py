@@ -105,7 +105,6 @@ class Passages:
 
     @cached_property
     def languages(self) -> list[str]:
-        """The languages of the passages."""
         return [passage_language(citation, self.language) for citation in self.citations]
 
     def language_of(self, candidate: CandidateSentence) -> str:

@@ -129,9 +129,9 @@ def comparable_terms(
     question_terms: frozenset[str] = frozenset(),
     ideas: frozenset[int] = frozenset(),
 ) -> frozenset[str]:
-    """Return a text's terms in the question's language, plus the question terms found through synonyms, compounds and
-    numbers in words: "10 Jahre" is in "zehnjährig".
+    """Return a text's terms in a form which can be compared with the question's terms.
 
+    Added are question terms which the text has in synonyms, compounds and number words: "10 Jahre" is in "zehnjährig".
     `language` is the question's language and `text_language` the text's. `words` are the synonyms from `other_words`;
     `ideas` are the ids for the question's synonym groups: expressions from other groups are ignored.
     """

@@ -159,7 +159,7 @@ def is_yes(text: str) -> bool:
 
 
 def may_be_request(text: str) -> bool:
-    """Whether a message without a known wording may still ask for a whole document."""
+    """Whether a message may ask for a whole document, although the wording is unknown."""
     return len(text) <= LONGEST and bool(UNSURE.search(text))
 
 
@@ -199,8 +199,9 @@ def kinds_in(text: str) -> frozenset[int]:
 
 
 def kind_terms(text: str, language: str) -> frozenset[str]:
-    """Return the index terms of the words for kinds of document in a text. In scripts without spaces, a word may have
-    several terms.
+    """Return the index terms for words naming document types in a text, for example "handbook".
+
+    In scripts without spaces, a word may have several terms.
     """
     words = (match[0] for pattern in _kinds() for match in pattern.finditer(text))
     return frozenset(term for word in words for term in tokenize(word, language))

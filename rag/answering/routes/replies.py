@@ -90,7 +90,6 @@ def ask_which(documents: Sequence[WholeDocument], language: str, question: str, 
 
 
 def ask_which_two(documents: Sequence[WholeDocument], language: str) -> RouteReply:
-    """Return a reply which asks the reader which two documents to compare."""
     labels = labels_of(documents)
     offered = [labels[document.id] for document in documents]
     pairs = list(combinations(offered, 2))[:MOST_CHOICES]
@@ -193,6 +192,8 @@ class Writer:
 
 
 def ends_of_estimates(language: str) -> Sequence[str]:
-    """Return the endings of the sentences which state a draft's cost and ask whether to write, to recognise these."""
+    """Return the endings of sentences which ask whether to write a draft at a certain cost, to recognise these
+    questions.
+    """
     names = ("estimate", "unpriced", "estimate_wording", "unpriced_wording")
     return [say(name, language, title="", cost="", tokens="")[-12:] for name in names]

@@ -38,7 +38,7 @@ class MatchedPhrase(NamedTuple):
 def small_talk(text: str, *, language: str, reply_language: str = "") -> str | None:
     """Return a friendly reply to small talk, or `None` for any other message.
 
-    `language` is the user's likely language and decides for words shared by several languages. The reply is in
+    `language` is the user's likely language and is preferred for words which several languages share. The reply is in
     `reply_language`, or else in the language of the words.
     """
     if len(text) > LONGEST:

@@ -196,9 +196,10 @@ def facts_of(chunks: Sequence[Chunk]) -> dict[str, Any]:
 
 
 def sizes_for(profile: Profile, method: ChunkingMethod) -> ChunkSizes:
-    """Return the chunk sizes for a method: the profile's sizes if they fit the method, else the method's defaults.
+    """Return the chunk sizes for a method: the profile's, if they are meant for this method, else the method's
+    defaults.
 
-    The profile's sizes fit the profile's method, and methods with the same default sizes.
+    A profile's sizes are meant for the profile's method, and for methods with the same default sizes.
     """
     usual, chunking = SIZES.get(method), profile.chunking
     if method == "generic" and chunking.generic_chunk_size:

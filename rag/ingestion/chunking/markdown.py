@@ -62,7 +62,10 @@ def headings_of(text: str) -> list[Heading]:
 
 
 def markdown_pieces(text: str, file_name: str, limits: Chunking) -> list[Piece]:
-    """Split each section into pieces of 600 words, at most 800, each after the facts about its repository."""
+    """Split each section into pieces with about 600 words, at most 800.
+
+    Each piece starts with the facts about the repository.
+    """
     front = FRONT.match(text)
     before = front[0].strip() if front else ""
     body = front.end() if front else 0

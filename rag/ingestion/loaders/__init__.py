@@ -251,7 +251,7 @@ FIELD, HEAD_END = re.compile(rb"[!-9;-~]{1,60}:"), re.compile(rb"\r?\n\r?\n|\r\r
 
 
 def looks_like_mail(content: bytes) -> bool:
-    """Whether the bytes start with mail headers: a sender, and a subject or a date."""
+    """Whether the bytes start with email headers: a sender, and a subject or a date."""
     head = HEAD_END.split(content[:LOOKED_AT], maxsplit=1)[0]
     names = {line.partition(b":")[0].lower() for line in head.splitlines()}
     return FIELD.match(head) is not None and b"from" in names and bool({b"subject", b"date"} & names)

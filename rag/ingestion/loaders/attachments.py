@@ -77,7 +77,7 @@ NOTES = {
 
 
 class AttachmentReader(Protocol):
-    """Loads an untrusted file, or converts a picture to PNG; for example the sandbox."""
+    """Loads an untrusted file, or converts an image to PNG; for example the sandbox."""
 
     def load(self, content: bytes, *, file_name: str) -> ExtractedDocument: ...
 
@@ -111,7 +111,7 @@ def describe_attachment(
     language: str = "ko",
     limits: AttachmentLimits = USUAL,
 ) -> AttachmentText:
-    """Describe a picture in at most 500 characters, or summarise a PDF or text file in at most 800.
+    """Describe an image in at most 500 characters, or summarise a PDF or text file in at most 800.
 
     For other kinds of files, only the name is returned. The text is Korean for `ko`, else English. If a file or model
     fails, the note explains this. Raises `ProviderUnavailable`, `ProviderQuotaExhausted` and `ProviderKeyRejected`,

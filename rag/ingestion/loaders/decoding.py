@@ -119,7 +119,6 @@ def decoded(content: bytes, declared: str = "") -> Decoded:
 
 
 def _first_usable(content: bytes, names: Sequence[str]) -> str | None:
-    """Return the first encoding which decodes all bytes."""
     for name in names:
         with suppress(UnicodeDecodeError):
             content.decode(name)
@@ -143,13 +142,11 @@ def _detect_utf16(content: bytes) -> str | None:
 
 
 def _declared_encoding(content: bytes) -> str | None:
-    """Return the encoding declared by an HTML or XML file, if it fits the bytes."""
     match = DECLARED.search(content[:4096])
     return None if match is None else _usable_encoding(content, match[1].decode("ascii"))
 
 
 def _usable_encoding(content: bytes, declared: str) -> str | None:
-    """Return the encoding for a declared name, if it fits the bytes."""
     declared = declared.lower()
     names = LARGER_SETS.get(declared, (declared,))
     sample = content[:LOOKED_AT]
@@ -256,7 +253,7 @@ def east_asian_encoding(content: bytes) -> str | None:
 
 
 def _score(text: str, language: str, family: Family) -> float:
-    """Return how well decoded text fits a language: the mean score for letters beyond ASCII, by how common they are."""
+    """Rate how well decoded text fits a language, by how common the characters beyond ASCII are."""
     counts = Counter(character for character in text if character > "\x7f")
     total = sum(counts.values())
     if language == "ja" and total > FEW_CHARACTERS and not any(KANA[0] <= character <= KANA[1] for character in counts):

@@ -16,7 +16,7 @@ DIAGRAM = "http://schemas.openxmlformats.org/drawingml/2006/diagram"
 
 @dataclass
 class Drawn:
-    """The texts in a drawing, in order, and the numbers of pictures, charts and diagrams."""
+    """The texts in a drawing, in order, and how many images, charts and diagrams the drawing has."""
 
     texts: list[str] = field(default_factory=list)
     unread: Counter[str] = field(default_factory=Counter)
@@ -77,7 +77,7 @@ def is_hidden(shape: Any) -> bool:
 
 
 def is_large(picture: Any) -> bool:
-    """Whether a picture is large enough to hold text."""
+    """Whether an image is large enough to hold text."""
     size = next((part for part in picture.iter(A + "ext") if part.get("cx")), None)
     if size is None:
         return True

@@ -128,12 +128,12 @@ def check_msg(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Checked
 
 
 def attached_to_eml(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Iterator[tuple[str, bytes]]:
-    """Yield the files attached to a mail and to the mails within, with the errors of `load_eml`."""
+    """Yield the files attached to an email, and to emails inside, with the errors of `load_eml`."""
     yield from _attached_files(guarded(lambda: _parse(content)), options)
 
 
 def attached_to_msg(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Iterator[tuple[str, bytes]]:
-    """Yield the files attached to an Outlook message and to the mails within, with the errors of `load_eml`."""
+    """Yield the files attached to an Outlook message, and to emails inside, with the errors of `load_eml`."""
     yield from _attached_files(guarded(lambda: mail_of(content, with_files=True)), options)
 
 
@@ -356,7 +356,7 @@ def _read_leaf(part: Message, body: _Body, *, is_first: bool) -> None:
 
 
 def _attached_mail(part: Message, kind: str, name: str | None) -> Message | None:
-    """Return the mail in an attached .eml or .msg file. Return None for other files and damaged mails."""
+    """Return the email in an attached .eml or .msg file; `None` for other files and damaged emails."""
     if kind not in (OUTLOOK, MAIL) and not (name or "").lower().endswith((".msg", ".eml")):
         return None
     content = part.get_payload(decode=True)
@@ -375,7 +375,6 @@ def _file_name(name: str | None) -> str:
 
 
 def _without_pgp(text: str, body: _Body) -> str:
-    """Remove inline PGP signatures and encrypted blocks."""
     if "-----BEGIN PGP " not in text:
         return text
     if SIGNED.search(text):
@@ -387,8 +386,9 @@ def _without_pgp(text: str, body: _Body) -> str:
 
 
 def _join_flowed(text: str, *, is_joined: bool) -> Iterator[str]:
-    """Join lines which the mail program broke (RFC 3676): a line ending with a space continues on the next line at the
-    same quotation depth.
+    """Join lines which the email program broke (RFC 3676).
+
+    A line ending with a space continues on the next line at the same quotation depth.
     """
     open_line, open_depth = "", -1
     for line in text.split("\n"):

@@ -146,7 +146,7 @@ def _warnings(tree: Any, walk: Walk, text: str) -> Iterator[str]:
 
 
 def read_text(element: Any) -> str:
-    """Return all text in an element, except from elements without text."""
+    """Return all text in an element, except in elements which show no text (scripts, styles)."""
     if element.tag in DROPPED or not isinstance(element.tag, str):
         return ""
     parts: list[str] = []
@@ -431,7 +431,6 @@ def is_mark(link: Any) -> bool:
 
 
 def _footnote_placeholder(element: Any, walk: Walk) -> str | None:
-    """Return a placeholder for the footnote if the element is a footnote reference, else `None`."""
     if element.tag not in ("a", "sup"):
         return None
     links = [element] if element.tag == "a" else element.findall("a")

@@ -152,7 +152,6 @@ def is_machine_data(element: Any) -> bool:
 
 
 def is_hidden(element: Any, rules: StyleRules) -> bool:
-    """Whether an element is hidden from readers."""
     if element.get("hidden") is not None or (element.get("aria-hidden") == "true" and element.tag != "svg"):
         return True
     look = rules.look_of(element)

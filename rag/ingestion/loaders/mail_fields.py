@@ -27,10 +27,10 @@ class _Policy(Compat32):
 
 
 def parsed_mail(content: bytes) -> Message:
-    """Parse a mail with all parts. Raises `RecursionError` for very deep nesting."""
+    """Parse an email with all parts. Raises `RecursionError` for very deep nesting."""
     return message_from_bytes(content, policy=_Policy())
 
 
 def parsed_head(content: bytes) -> Message:
-    """Parse only a mail's header."""
+    """Parse only an email's header."""
     return BytesHeaderParser(policy=_Policy()).parsebytes(content)

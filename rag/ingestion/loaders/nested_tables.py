@@ -36,7 +36,6 @@ def nested_frames(horizontal: Sequence[Segment], vertical: Sequence[Segment]) ->
 
 
 def _merge(segments: Iterable[Segment]) -> list[Segment]:
-    """Join segments which continue each other on a line."""
     lines: list[Segment] = []
     for place, begin, end in sorted((round(place), begin, end) for place, begin, end in segments):
         last = lines[-1] if lines else (-math.inf, 0.0, 0.0)

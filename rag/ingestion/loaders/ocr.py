@@ -272,7 +272,7 @@ def run_tesseract(
     layout: str = LAYOUT,
     run: Callable[..., subprocess.CompletedProcess[bytes]] = subprocess.run,
 ) -> tuple[str, tuple[PageMark, ...]]:
-    """Return the text which Tesseract finds in a picture, with tables in rows, and boxes around lines and tables; both
+    """Return the text which Tesseract finds in an image, with tables in rows, and boxes around lines and tables; both
     empty on failure.
     """
     arguments = ["stdin", "stdout", "-l", languages, "--psm", layout, "tsv"]

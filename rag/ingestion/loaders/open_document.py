@@ -65,7 +65,7 @@ def centimetres(length: str | None) -> float | None:
 
 
 def is_large(frame: Any) -> bool:
-    """Whether a picture's frame is large enough to hold text."""
+    """Whether an image's frame is large enough to hold text."""
     width, height = centimetres(frame.get(SVG + "width")), centimetres(frame.get(SVG + "height"))
     return (width is None or width >= LEAST_PICTURE[0]) and (height is None or height >= LEAST_PICTURE[1])
 

@@ -75,7 +75,7 @@ class OutlookMail(Message):
 
 
 def mail_of(content: bytes, *, with_files: bool = False) -> OutlookMail:
-    """Convert a message to a mail, with the attached files' content if requested.
+    """Convert a message to an email, with the attached files' content if requested.
 
     Raises `FileDamaged` for a file without a message, and the errors from `olefile`.
     """
@@ -141,7 +141,7 @@ class _Storage:
         return self._values.get(number, (0, 0))[1] & 0xFFFFFFFF
 
     def date(self, number: int) -> str:
-        """Return a time in mail format, or "" if the property is missing."""
+        """Return a time in email format, or "" if the property is missing."""
         ticks = self._values.get(number, (0, 0))[1]
         try:
             return (
@@ -299,13 +299,14 @@ def _alternatives(message: _Storage, notes: list[str]) -> Iterator[Message]:
 
 
 def _signed_mail(attachment: _Storage) -> Message:
-    """Parse the whole signed mail from a signed message's attachment."""
     _, content, _ = attachment.stream(ATTACHED)
     return parsed_mail(content)
 
 
 def _attached_part(attachment: _Storage, depth: int, notes: list[str]) -> Message:
-    """Convert an attachment to a mail part: a mail with its content, a file with name and, if requested, content."""
+    """Convert an attachment to an email part: an email with its content, a file with name and, if requested,
+    content.
+    """
     within = attachment.kids.get(f"__substg1.0_{ATTACHED:04x}{STORAGE:04x}")
     name, kind = attachment.text(*FILE_NAMES)[:LONGEST_NAME], attachment.text(MEDIA_TYPE)[:LONGEST_NAME].lower()
     if within is not None and any(kid.name.lower() == PROPERTIES for kid in within.kids):

@@ -95,7 +95,6 @@ class PageTable:
     is_last: bool = False
 
     def lines(self) -> list[str]:
-        """Return the table as text."""
         return lines_of(self.rows, self.head_rows)
 
     def mirrored(self) -> PageTable:
@@ -573,8 +572,9 @@ def _gap_within_rows(lines: Sequence[Sequence[Word]], columns: int) -> float:
 
 
 def _rows_in(band: list[Sequence[Word]], columns: int, fewest: int) -> list[list[Sequence[Word]]]:
-    """Return the rows between two drawn lines: a row per text line if enough lines start a new cell in every column,
-    else a single row.
+    """Return the table rows between two drawn lines.
+
+    If enough text lines start a new cell in every column, each text line is a row; otherwise all are a single row.
     """
     full = [line for line in band if len(line) == columns]
     if len(full) < fewest or any(not BEGINNING.match(part.text) for line in full for part in line):
@@ -683,7 +683,7 @@ def _repeat_headings(grid: list[list[str]], cells: Sequence[Sequence[Sequence[Wo
 
 
 def _repeat_names(grid: list[list[str]]) -> None:
-    """Repeat a row group's name in each row. All groups must have equally many rows."""
+    """Repeat the name of a group of rows in each row. All groups must have equally many rows."""
     body = grid[max(1, guessed_head_rows(grid)) :]
     places = [place for place, row in enumerate(body) if row[0]]
     if len(places) < 2 or len(body[0]) < 3 or not all(row[1] for row in body):

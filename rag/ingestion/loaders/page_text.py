@@ -243,7 +243,7 @@ def joined_lines(lines: Sequence[str], compounds: frozenset[str]) -> str:
 
 
 def compounds_in(text: str) -> set[str]:
-    """Find words with a hyphen within a line, where a hyphen must be intended."""
+    """Find words with a hyphen within a line. There the hyphen must be intended."""
     return {word.casefold() for word in COMPOUND.findall(text)}
 
 

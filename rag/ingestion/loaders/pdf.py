@@ -392,7 +392,6 @@ def _render(page: pypdfium2.PdfPage, *, scale: float = 1) -> Any:
 
 
 def _images_with_text(page: pypdfium2.PdfPage, places: Sequence[Box]) -> list[Box]:
-    """Return the boxes of images on a page which probably contain text."""
     if page.get_rotation() % 360 or (drawn := _render(page, scale=PRINT_SCALE)) is None:
         return []
     x, _, _, y = page.get_bbox()

@@ -274,7 +274,6 @@ def _plain(rich: str) -> str:
 
 
 def _drawn_text(page: pypdf.PageObject, annotation: DictionaryObject) -> str:
-    """Return the words which an annotation draws on the page."""
     looks = annotation.get("/AP", {}).get("/N")
     looks = looks.get_object() if looks is not None else None
     if isinstance(looks, DictionaryObject) and not isinstance(looks, StreamObject):

@@ -69,7 +69,10 @@ class Columns:
 
 
 def may_have_columns(texts: Iterable[TextObject]) -> bool:
-    """Whether several lines have a gap at the same position, comparing each text object with the next."""
+    """Whether several lines have a gap at the same position.
+
+    A quick check, which compares each text object only with the next.
+    """
     counts: Counter[int] = Counter()
     before: TextObject | None = None
     for after in texts:
@@ -131,7 +134,10 @@ def _wide_gaps(text_page: Any, text: str, start: int, end: int) -> list[tuple[fl
 
 
 def columns_among(words: Sequence[PlacedWord], tables: Sequence[PageTable], drawing: Drawing) -> list[Columns]:
-    """Find columns whose lines are drawn across the page. Tables with ruling lines stay unchanged."""
+    """Find columns in text which is drawn line by line, across all columns.
+
+    Tables with borders stay unchanged.
+    """
     free = [placed for placed in words if not any(_is_in(placed.word, table) for table in tables if table.is_ruled)]
     rows = _rows(free)
     loose = [table for table in tables if not table.is_ruled]
@@ -158,7 +164,10 @@ def columns_among(words: Sequence[PlacedWord], tables: Sequence[PageTable], draw
 def columns_in_order(
     words: Sequence[PlacedWord], tables: Sequence[PageTable], drawing: Drawing
 ) -> list[list[PlacedWord]]:
-    """Find columns whose lines are drawn across the page. Tables with borders stay unchanged."""
+    """Find columns with running text outside tables, where each column is drawn before the next.
+
+    Otherwise, columns side by side would look like a table without borders.
+    """
     rows = _rows([placed for placed in words if not any(_is_in(placed.word, table) for table in tables)])
     ordered: list[list[PlacedWord]] = []
     while rows and (best := _best_gap(rows, drawing)) is not None:
@@ -179,10 +188,7 @@ def columns_in_order(
 
 
 def ordered_spans(spans: Sequence[Span], sets: Sequence[Columns]) -> list[Span]:
-    """Find columns with running text outside tables, where each column is drawn before the next.
-
-    Otherwise, columns side by side would look like a table without borders.
-    """
+    """Split a page's line spans at column borders, and put them in reading order, at the columns' start."""
     ordered = list(spans)
     for columns in sets:
         place_of = {

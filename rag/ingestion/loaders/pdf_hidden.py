@@ -101,7 +101,6 @@ def _is_off(box: Box, page_box: Box) -> bool:
 
 
 def _is_blank(picture: Any, region: Box, page_box: Box, rotation: int) -> bool:
-    """Whether a region of the rendered page is entirely white."""
     left, bottom, right, top = page_box
     width, height = right - left, top - bottom
     corners = []

@@ -124,7 +124,6 @@ def parted(lines: Sequence[str], gaps: dict[int, float], boxes: dict[int, Box]) 
 
 
 def _has_empty_line(blanks: Sequence[TextObject], above: _Line, line: _Line) -> bool:
-    """Whether an empty line is drawn between two lines."""
     high, low = above.last.y, line.first.y
     return any(
         low + 0.3 * item.size < item.y < high - 0.3 * item.size and above.last.order < item.order < line.first.order
@@ -245,7 +244,7 @@ def _joining_line(rules: RulingLines, left: float, right: float, height: float, 
 
 
 def _without_cells(boxes: Sequence[Box], rules: RulingLines) -> list[Box]:
-    """Return the frames which are not table cells: no line close beside or across, and no shared side."""
+    """Return the frames which are not table cells: no line close by or across, and no shared side."""
     return [
         (left, bottom, right, top)
         for left, bottom, right, top in boxes

@@ -177,7 +177,6 @@ def _combine(inner: Matrix, outer: Matrix | None) -> Matrix:
 
 
 def _transform(box: Box, matrix: Matrix) -> Box:
-    """Return the bounding box for a box moved, rotated and stretched by a matrix."""
     a, b, c, d, e, f = matrix
     corners = [(x, y) for x in (box[0], box[2]) for y in (box[1], box[3])]
     xs = [a * x + c * y + e for x, y in corners]

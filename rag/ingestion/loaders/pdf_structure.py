@@ -85,7 +85,6 @@ def headings_by_style(page: StyledPage, body: float) -> list[Heading]:
 
 
 def _is_second_line(heading: str, line: str, is_set_alike: bool) -> bool:
-    """Whether a line is the heading's second line."""
     return is_set_alike and line != heading and len(heading) + len(line) < LONGEST_HEADING
 
 
@@ -220,7 +219,6 @@ def _iso_of_xmp(text: str) -> str:
 
 
 def _zone(text: str | None) -> timezone | None:
-    """Return the time zone, or `None` if missing or impossible."""
     if not text:
         return None
     if text == "Z":

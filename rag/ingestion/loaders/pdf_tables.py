@@ -144,7 +144,7 @@ def put_lists(text_page: Any, put: TextWithTables, objects: PageObjects) -> set[
 
 
 def going_on(tables: list[PageTable], table_above: PageTable | None) -> list[PageTable]:
-    """Return the page's tables, the first with column headings from `table_above` for a continued table.
+    """Return the page's tables. If the first continues `table_above`, it gets the same column headings.
 
     `table_above` is the last table on the previous page.
     """

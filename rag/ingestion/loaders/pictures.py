@@ -172,7 +172,7 @@ MOST_PIXELS = 80_000_000
 
 
 def as_png(content: bytes) -> bytes:
-    """Convert the first frame of a picture (jpg, png, gif, webp, bmp) to PNG. Raises `FileDamaged`."""
+    """Convert the first frame of an image (jpg, png, gif, webp, bmp) to PNG. Raises `FileDamaged`."""
     try:
         with Image.open(io.BytesIO(content), formats=("JPEG", "PNG", "GIF", "WEBP", "BMP")) as picture:
             if picture.width * picture.height > MOST_PIXELS:
@@ -198,7 +198,7 @@ AROUND, DARKER = 24, 40
 
 
 def is_large(matrix: Sequence[float], pixels: int, box: tuple[float, float, float, float]) -> bool:
-    """Whether a picture is large enough on the page for readable text. `matrix` is the PDF matrix which draws it."""
+    """Whether an image is large enough on the page for readable text. `matrix` is the PDF matrix which draws it."""
     width, height = hypot(matrix[0], matrix[1]), hypot(matrix[2], matrix[3])
     page_width, page_height = box[2] - box[0], box[3] - box[1]
     if min(page_width, page_height) <= 0 or pixels < LEAST_PIXELS or width < LEAST_OF_WIDTH * page_width:
@@ -207,7 +207,7 @@ def is_large(matrix: Sequence[float], pixels: int, box: tuple[float, float, floa
 
 
 def looks_like_print(picture: Any) -> bool:
-    """Whether a picture may contain text: sharp edges on an even background, unlike a photograph or a plain shape."""
+    """Whether an image may contain text: sharp edges on an even background, unlike a photograph or a plain shape."""
     grey = picture.convert("L")
     if grey.width < 8 or grey.height < 8:
         return False
@@ -265,7 +265,7 @@ def check_picture(content: bytes, options: LoadOptions) -> CheckedFile:
 
 
 def load_picture(content: bytes, options: LoadOptions) -> ExtractedDocument:
-    """Return all pages of a picture with empty text, for recognition later. Blank pages get a warning.
+    """Return all pages of an image file with empty text, for recognition later. Blank pages get a warning.
 
     Raises `DocumentError`s.
     """
@@ -290,7 +290,7 @@ def drawn_picture(content: bytes, number: int, *, scale: float) -> bytes:
 
 
 def pictures_as_pdf(content: bytes, numbers: Sequence[int]) -> bytes:
-    """Make a PDF from these pages of a picture, counted from 1, for text recognition providers."""
+    """Make a PDF from these pages of an image file, counted from 1, for text recognition providers."""
     buffer = io.BytesIO()
     with opened(content) as picture:
         first, *other_pages = (frame_of(picture, number, scale=3.0) for number in numbers)

@@ -105,7 +105,6 @@ def with_spaces(text: str, words: Sequence[Sequence[str]], columns: Sequence[Seq
 
 
 def is_inside(word: Word, table: PageTable) -> bool:
-    """Whether a word is inside a table."""
     left, bottom, right, top = table.box
     return left - 1 <= word.box[0] and word.box[2] <= right + 1 and bottom <= word.middle <= top
 

@@ -105,7 +105,7 @@ NO_RULES = RulingLines((), ())
 
 
 class Reader:
-    """Finds lines of text in pictures, and recognises their text."""
+    """Finds lines of text in images, and recognises their text."""
 
     def __init__(self) -> None:
         self._engine = rapidocr.RapidOCR(
@@ -132,7 +132,7 @@ class Reader:
         Image.init()
 
     def read(self, picture: Image.Image) -> ReadPicture:
-        """Read a picture, also if it lies on its side or upside down."""
+        """Recognise the text in an image, also if it lies on the side or upside down."""
         image = numpy.asarray(picture.convert("RGB"))[:, :, ::-1].copy()
         boxes, quarter_turns = self._boxes(image), 0
         if _is_sideways(boxes):
@@ -190,7 +190,7 @@ def _certainty(lines: list[FoundLine]) -> float:
 
 
 def summary_of(picture: ReadPicture) -> dict[str, Any]:
-    """Return a picture's text in reading order, the numbers of unread and uncertain lines, and boxes around lines and
+    """Return an image's text in reading order, the numbers of unread and uncertain lines, and boxes around lines and
     tables.
     """
     lines = picture.lines

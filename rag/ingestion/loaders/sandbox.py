@@ -203,7 +203,7 @@ class Sandbox:
         return files
 
     def picture(self, content: bytes, *, tenant_id: str = "") -> bytes:
-        """Convert a picture in any common format to PNG for a model. Raises `FileDamaged`."""
+        """Convert an image in any common format to PNG for a model. Raises `FileDamaged`."""
         return self._run("picture", {}, content, tenant_id=tenant_id).blob
 
     def recognise(self, picture: bytes, *, tenant_id: str = "") -> FoundText:

@@ -164,7 +164,7 @@ class Syncs:
     def default_collection(self, who: Who) -> Collection | None:
         """Return the collection synced by default: the oldest notice board, with the sample board last.
 
-        Without a notice board, the oldest collection with a source, if any.
+        Without a notice board, the oldest collection with a source is returned, if any.
         """
         collections = find_collections(self._database, who)
         kinds: dict[UUID, set[str]] = {c.id: set() for c in collections}

@@ -86,7 +86,6 @@ class CheckedTransport(httpx.BaseTransport):
 
 
 def private_network(host: str) -> InvalidInput:
-    """Build the error for a host in a private network."""
     return InvalidInput(
         f"{host} leads into a private network. The operator of the server can allow it with RAG_SYNC_HOSTS."
     )

@@ -23,7 +23,7 @@ LONGEST_SECONDS, MOST_BYTES = 300.0, 2**30
 
 
 class AttachmentFiles:
-    """Download attachments. `allowed` lists the permitted address prefixes, for example of a Storage bucket."""
+    """Download attachments. `allowed` lists the permitted address prefixes, for example for a Storage bucket."""
 
     def __init__(self, allowed: tuple[str, ...] = (), *, transport: httpx.BaseTransport | None = None) -> None:
         self._allowed = allowed
@@ -63,7 +63,7 @@ class AttachmentFiles:
         return address if is_allowed and not _leads_upwards(requested.path) else ""
 
     def _fetch(self, address: str, maximum_bytes: int) -> bytes | None:
-        """Download a file; `None` if it is missing, refused or too large. Raises `ProviderUnavailable`."""
+        """Download a file; `None` if missing, refused or too large. Raises `ProviderUnavailable`."""
         import httpx  # imported here, because few processes fetch attachments
 
         try:

@@ -247,7 +247,7 @@ class _Columns(BaseModel):
 
 
 class Categories(_Columns):
-    """The names for the table with post categories, and for the columns."""
+    """The names in the database: the table with post categories, and the columns."""
 
     table: str = "hof_categories"
     id: str = "id"
@@ -256,7 +256,10 @@ class Categories(_Columns):
 
 
 class Attachments(_Columns):
-    """The name for the table with attachments, and the column names. A row has the content, or the address in `url`."""
+    """The names in the database: the table with attachments, and the columns.
+
+    A row has the content, or the address in `url`.
+    """
 
     table: str = "hof_attachments"
     post_id: str = "post_id"
@@ -270,7 +273,7 @@ class Attachments(_Columns):
 
 
 class PostsMapping(_Columns):
-    """The name for the database table with posts, and the column names.
+    """The names in the database: the table with posts, and the columns.
 
     The defaults are the names in source 000 (docs/sources.md).
     """

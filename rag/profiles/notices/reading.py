@@ -226,7 +226,6 @@ class PostReader:
 
 
 def _to_json(attachment: PostAttachment, described: AttachmentText) -> dict[str, Any]:
-    """Convert an attachment with its description to an entry in `attachmentsJson`."""
     return {
         "fileName": attachment.file_name,
         "fileSize": attachment.size,

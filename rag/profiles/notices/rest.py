@@ -88,13 +88,11 @@ class RestReader:
         self._known: dict[str, bool] = {}
 
     def exists(self, table: str) -> bool:
-        """Whether a table exists."""
         if table not in self._known:
             self._known[table] = self._ask(table, lambda: self._of(table).select("*").limit(0).execute()) is not None
         return self._known[table]
 
     def count(self, table: str) -> int:
-        """Count a table's rows; 0 if the table does not exist."""
         answer = self._ask(table, lambda: self._of(table).select("*", count=CountMethod.exact).limit(0).execute())
         return int(answer.count or 0) if answer is not None else 0
 

@@ -27,17 +27,14 @@ class SampleBoard:
     kind = SAMPLES
 
     def items(self) -> Iterator[SourceItem]:
-        """Yield every sample post."""
         for post in sample_posts():
             yield item_from_post(post, files=AttachmentFiles())
 
     def expected(self) -> int:
-        """Count the sample posts."""
         return len(sample_posts())
 
 
 def sample_posts() -> list[Post]:
-    """Read the sample posts."""
     listed = tomllib.loads((SAMPLE_FOLDER / "posts.toml").read_text("utf-8"))
     return [_post(entry, listed["categories"]) for entry in listed["posts"]]
 

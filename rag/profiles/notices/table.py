@@ -85,7 +85,6 @@ class PostsTable:
             return reader.exists(self._mapping.table)
 
     def items(self) -> Iterator[SourceItem]:
-        """Yield all posts by id, except hidden posts."""
         last: str | None = None
         while True:
             with self._tables.reading() as reader:
@@ -115,7 +114,6 @@ class PostsTable:
             return {post.id: self.item_of(post) for post in self._complete(reader, rows)}
 
     def item_of(self, post: Post) -> SourceItem:
-        """Convert a post to a sync item."""
         return item_from_post(post, files=self._files, maximum_bytes=self._maximum_bytes)
 
     def _complete(self, reader: Reader, rows: Rows) -> list[Post]:
@@ -203,7 +201,6 @@ class DatabaseReader:
         return bool(row and row[0])
 
     def count(self, table: str) -> int:
-        """Count a table's rows."""
         self.table = table
         row = self._connection.execute(sql.SQL("SELECT count(*) FROM {}").format(_table(table))).fetchone()
         return int(row[0]) if row else 0

@@ -63,7 +63,7 @@ class Mention:
 def synonyms_of(text: str, language: str, analyser: str) -> dict[str, tuple[tuple[str, ...], ...]]:
     """Return synonyms by question word, each synonym as index terms in the documents' language.
 
-    Words are keys as `words_with_terms` returns them. A chunk contains a synonym with all the synonym's terms.
+    The keys are words from `words_with_terms`. A chunk contains a synonym if it contains all the synonym's terms.
     """
     synonyms: dict[str, tuple[tuple[str, ...], ...]] = {}
     text = _normal(text)

@@ -56,7 +56,6 @@ class OpenWorkbook(OpenDocument):
         self._looks: dict[str, Look] = {}
 
     def count(self) -> int:
-        """Count the sheets."""
         return (self.bytes_of(self.main()) or b"").count(b"<table:table ")
 
     def sheets(self) -> Iterator[Sheet]:

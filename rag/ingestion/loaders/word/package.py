@@ -37,7 +37,6 @@ def name_of(tag: Any) -> str:
 
 
 def child(element: Any, name: str) -> Any:
-    """Return the first child with this name, or `None`."""
     if element is None:
         return None
     return next((element_child for element_child in element if name_of(element_child.tag) == name), None)

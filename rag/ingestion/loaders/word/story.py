@@ -515,7 +515,7 @@ class Story:
             words.refer(small(mark), text)
 
     def _drawing(self, element: Any, words: Words, size: tuple[int, int]) -> None:
-        """Add a drawing's text boxes below the paragraph, and count its images."""
+        """Add a drawing's text boxes below the paragraph, and count images."""
         for part in element:
             name = name_of(part.tag)
             if name == "w:txbxContent":
@@ -708,7 +708,7 @@ def _size(extent: Any) -> tuple[int, int]:
 
 
 def _without_page_numbers(text: str) -> str:
-    """Remove the parts of a header or footer which only state a page number, for example "Page 3 of 12"."""
+    """Remove parts from a header or footer which only state a page number, for example "Page 3 of 12"."""
     if PAGE_NUMBER not in text:
         return text
     pieces = re.split(r"\t| {2,}|\n", text)

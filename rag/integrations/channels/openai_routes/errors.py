@@ -33,7 +33,6 @@ TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_
 
 
 def answer(error: RagError, headers: Mapping[str, str] | None = None) -> Response:
-    """Convert an error to a response."""
     wait = {"Retry-After": str(error.details["wait_seconds"])} if "wait_seconds" in error.details else {}
     return JSONResponse(
         {"error": fields_of(error)},

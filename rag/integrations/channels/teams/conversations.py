@@ -291,7 +291,6 @@ class TeamsConversations:
         return TeamsConnectorClient(endpoint=base, token=token, session=session)
 
     async def _post(self, client: TeamsConnectorClient, message: IncomingMessage, text: str) -> str:
-        """Post a message to the conversation and return its id."""
         response = await client.conversations.send_to_conversation(message.place, _text(_plain(text)))
         return str(response.id)
 

@@ -42,7 +42,6 @@ STEPS = (
 
 
 def draw_teams(parts: Services, identity: Identity, collections: Sequence[Collection]) -> None:
-    """Draw the section for Microsoft Teams."""
     bots, base = TeamsBots(parts.database), reader_address(parts.settings)
     bot = bots.get(identity)
     st.header(_("Microsoft Teams"), anchor=False)

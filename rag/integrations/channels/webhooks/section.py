@@ -75,7 +75,6 @@ def _draw_table(rows: Sequence[Webhook]) -> Webhook | None:
 
 
 def _draw_webhook(webhooks: Webhooks, identity: Identity, webhook: Webhook, zone: tzinfo) -> None:
-    """Draw a webhook's deliveries and actions."""
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"**{plain(webhook.name)}**", width="content")

@@ -302,7 +302,7 @@ class Webhooks:
             )
 
     def _is_listed(self, address: str) -> bool:
-        """Whether the settings allow this host, with its port if given."""
+        """Whether the settings allow this host, with the port if given."""
         return urlsplit(address.strip()).netloc.lower() in self._own_hosts
 
     @cached_property

@@ -31,7 +31,6 @@ CHANGE = fields_of(
 
 
 def draw_widgets(widgets: Widgets, identity: Identity, collections: Sequence[Collection], base: str) -> None:
-    """Draw the section for widgets, with dialogs."""
     with draw_head(_("Widgets")):
         is_clicked = st.button(_("Add a widget"), key="programs_widget_add", icon=":material/chat_add_on:")
         if is_clicked and not actions.is_needed(identity):

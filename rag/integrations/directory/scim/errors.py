@@ -13,7 +13,6 @@ SCHEMA = "urn:ietf:params:scim:api:messages:2.0:Error"
 
 
 def answer(error: RagError, headers: Mapping[str, str] | None = None) -> Response:
-    """Convert an error to a response."""
     status = 400 if error.status == HTTPStatus.UNPROCESSABLE_ENTITY else error.status
     kind = {400: "invalidValue", 409: "uniqueness"}.get(status)
     fields = {"schemas": [SCHEMA], "status": str(status), "detail": error.message}

@@ -296,7 +296,10 @@ def _group_name(text: str) -> str:
 
 
 def _require_no_rights(person: DirectoryPerson) -> None:
-    """Raise `NotAllowed` if the account is a manager or administrator: a new address would hand over the rights."""
+    """Raise `NotAllowed` if the account is a manager or administrator.
+
+    Otherwise a new address could give these rights to a different person.
+    """
     if person.role != Role.EMPLOYEE:
         raise NotAllowed(PRIVILEGED_ADDRESS)
 

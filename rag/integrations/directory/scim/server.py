@@ -124,7 +124,6 @@ Body = dict[str, Any]
 
 
 async def serve(request: Request) -> Response:
-    """Handle a SCIM request."""
     try:
         identity = _require_directory(request)
         path = [part for part in request.path_params["path"].split("/") if part]
@@ -211,7 +210,6 @@ class People:
         return [self.to_resource(person) for person in people], total
 
     def read(self, resource_id: str, parameters: Any) -> Response:
-        """Return a person or group."""
         resource = self.to_resource(self.current(resource_id))
         chosen = _read_attributes(parameters, self.model)
         return _json(resource.model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE, response_parameters=chosen))
@@ -324,7 +322,6 @@ DISCOVERED = ("ServiceProviderConfig", "ResourceTypes", "Schemas")
 
 
 def _describe(path: list[str], base: str) -> Response:
-    """Return the descriptions of supported features, resource types and schemas."""
     if path[0] == "ServiceProviderConfig":
         if len(path) > 1:
             raise NotFound

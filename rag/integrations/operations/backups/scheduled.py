@@ -162,7 +162,6 @@ class S3Place:
 
 @contextmanager
 def _storage_errors(place: str) -> Iterator[None]:
-    """Convert the storage's errors to `SettingsError`."""
     try:
         yield
     except RagError:

@@ -33,7 +33,6 @@ def sign_in(identity: Identity, collection: Collection) -> SignIn | None:
 
 
 def _draw(address: str, account: DriveAccount | None) -> None:
-    """Draw the signed-in account, and the link for signing in."""
     with st.container(horizontal=True, vertical_alignment="center", key="collections_google"):
         if account is not None:
             email = plain(account.email)

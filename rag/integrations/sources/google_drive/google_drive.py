@@ -1,7 +1,7 @@
 """Read a folder or shared drive in Google Drive, with a service account or for a signed-in person.
 
 The first sync lists the folder. Later syncs only ask for changes, and list the folder again after folders were moved.
-Documents and presentations in Google's formats are read as PDF, spreadsheets as .xlsx.
+Documents and presentations in Google's formats are exported to PDF, spreadsheets to .xlsx.
 """
 
 from __future__ import annotations
@@ -190,7 +190,6 @@ class GoogleDriveSource(SharedFolderSource):
         return dict(entries)
 
     def _list_entries(self, drive: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-        """List the folder with all subfolders."""
         entries: dict[str, dict[str, Any]] = {}
         waiting, folders = deque([self._folder.id]), {self._folder.id}
         while waiting:
@@ -401,7 +400,6 @@ def _is_readable(entry: Mapping[str, Any]) -> bool:
 
 
 def source_of(settings: Settings, collection: Collection, source_settings: Mapping[str, Any]) -> GoogleDriveSource:
-    """Build the source for a collection."""
     return GoogleDriveSource(
         DriveFolder.of(source_settings),
         ExtractionLimits.of(settings),

@@ -1,6 +1,6 @@
 """Sign in an administrator with Google to read their Drive: OAuth 2.0 for web servers, with PKCE (RFC 7636).
 
-The result is a refresh token in Google's file format "authorized_user", which `google_drive` accepts in place of a
+The result is a refresh token in Google's file format "authorized_user", which `google_drive` accepts instead of a
 service account's key. Until a folder is followed, only the person's browser has it, encrypted in a cookie.
 """
 
@@ -183,7 +183,6 @@ class GoogleSignIn:
             raise ProviderUnavailable(UNREACHABLE) from exc
 
     def _email(self, access_token: str) -> str:
-        """Return the account's e-mail address."""
         from rag.integrations.sources.remote import JsonApi, client_for
 
         base = f"{self._settings.variable('RAG_GOOGLE_API_URL').rstrip('/')}/drive/v3"

@@ -332,5 +332,4 @@ class _Connections(urllib3.PoolManager):
 
 
 def source_of(settings: Settings, collection: Collection, source_settings: Mapping[str, Any]) -> BucketSource:
-    """Build the source for a collection."""
     return BucketSource(Bucket.of(source_settings), ExtractionLimits.of(settings), own_hosts=settings.own_sync_hosts)

@@ -348,7 +348,6 @@ def _readers(permissions: Sequence[Mapping[str, Any]]) -> Readers:
 
 
 def source_of(settings: Settings, collection: Collection, source_settings: Mapping[str, Any]) -> SharePointSource:
-    """Build the source for a collection."""
     return SharePointSource(
         Library.of(source_settings),
         ExtractionLimits.of(settings),

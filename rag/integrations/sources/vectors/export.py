@@ -215,7 +215,6 @@ def joined(before: ExportedDocument, after: ExportedDocument) -> ExportedDocumen
 
 
 def passages_from_bytes(content: bytes, *, key: str) -> ExportedDocument:
-    """Read a document from bytes written by `to_bytes`."""
     namespace, source = json.loads(key)
     return _document(namespace, source, records_from_bytes(content))
 

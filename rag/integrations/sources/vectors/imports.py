@@ -105,7 +105,6 @@ class VectorImport:
         return self._keeper.follow(_item(passages), known_item, SyncReport())
 
     def _latest(self, known_items: Mapping[str, KnownItem]) -> dict[str, Document]:
-        """Return the latest version for each imported document, by the document's key."""
         keys = {item.original_id: key for key, item in known_items.items() if item.has_document and not item.is_deleted}
         latest: dict[str, Document] = {}
         documents = find_documents(self._database, self._collection.tenant_id, self._collection.id)

@@ -223,7 +223,6 @@ def _entry_of(values: Mapping[str, Any]) -> Entry:
 
 
 def source_of(settings: Settings, collection: Collection, source_settings: Mapping[str, Any]) -> WebdavSource:
-    """Build the source for a collection."""
     limits = ExtractionLimits.of(settings)
     reader = answers_sandbox_of(limits, WORKER).of_tenant(collection.tenant_id)
     return WebdavSource(WebdavFolder.of(source_settings), limits, reader, own_hosts=settings.own_sync_hosts)

@@ -512,7 +512,6 @@ def _state_of(pages: Mapping[str, PageState]) -> dict[str, Any]:
 
 
 def source_of(settings: Settings, collection: Collection, source_settings: Mapping[str, Any]) -> WebsiteSource:
-    """Build the source for a collection."""
     limits = ExtractionLimits.of(settings)
     reader = answers_sandbox_of(limits, WORKER).of_tenant(collection.tenant_id)
     own_hosts = settings.own_sync_hosts
