@@ -478,7 +478,6 @@ def _embedder(parts: Services, tenant_id: str, collection: str | None) -> Embedd
 
 
 def _bill(parts: Services, tenant_id: str) -> Bill:
-    """Return a new bill, which collects the costs of model calls for the tenant's ledger."""
     from functools import partial
 
     from rag.money.bill import TenantBill

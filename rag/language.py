@@ -258,8 +258,9 @@ def _end(text: str, place: int) -> int:
 
 
 def _named_sentence_at(text: str, place: int, language: str) -> tuple[str, int] | None:
-    """Translate a sentence after a name and a colon ("Leave guide: This page is blank."); return the sentence's end
-    too.
+    """Translate a sentence after a name and a colon: "Leave guide: This page is blank."
+
+    Also returns the sentence's end.
     """
     for colon in re.finditer(": ", text[place : _end(text, place)]):
         if translation := _sentence_at(text, place + colon.end(), language):

@@ -317,8 +317,9 @@ class Sessions:
                 listener(session_id)
 
     def on_end(self, listener: Callable[[str], None]) -> None:
-        """Register a function which is called with the id of each session ended in this process, in the thread which
-        ends it.
+        """Register a function to call with the id of each session ended in this process.
+
+        The function runs in the thread which ends the session.
         """
         with self._lock:
             self._listeners.append(listener)
@@ -336,10 +337,9 @@ class Sessions:
             ).fetchone()
 
     def _is_still_signed_in(self, tenant_id: str, session_id: str) -> bool:
-        """Ask the external service, if a check is due, whether a person is still signed in; if not, end the session
-        here.
+        """Ask the external service, if a check is due, whether a person is still signed in.
 
-        Returns True also if no check is due or the service does not answer.
+        If not, the session is ended here. Returns True also if no check is due or the service does not answer.
         """
         if self._elsewhere is None:
             return True

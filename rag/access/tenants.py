@@ -340,12 +340,10 @@ def _png(image: Image.Image) -> bytes:
 
 
 def _note(connection: Connection, action: str) -> None:
-    """Record an operator's action in the tenant's audit log, for the tenant's administrators."""
     connection.execute(queries["note_operator_act"], {"action": action})
 
 
 def _write_table(archive: zipfile.ZipFile, connection: Connection, table: str) -> int:
-    """Write a table's rows as JSON lines, in batches of a thousand, and return the number of rows."""
     columns = [row[0] for row in connection.execute(queries["columns_of_table"], {"table": table})]
     exported = sql.SQL(", ").join(sql.Identifier(c) for c in columns if c not in NOT_EXPORTED)
     statement = sql.SQL("SELECT {} FROM {}").format(exported, sql.Identifier(table))

@@ -321,10 +321,10 @@ class SourceFinder:
         return " " + "".join(f"[{self._text_numbers.setdefault(n, len(self._text_numbers) + 1)}]" for n in numbers)
 
     def _source_of(self, statement: Statement, question_context: QuestionContext) -> int | None:
-        """Return the context number of the passage which supports a sentence, or `None`.
+        """Return the context number of the passage supporting a sentence, or `None`.
 
         A sentence without a source is added to `unsupported`. If a passage in a different language may support the
-        sentence, `unknown` gets the sentence instead, or neither list if the block has citations.
+        sentence, the sentence is added to `unknown` instead, but only if the block has no citations.
         """
         comparable = {n: source for n, source in self._sources.items() if source.language == question_context.language}
         shares = {n: _support(statement.text, source, question_context) for n, source in comparable.items()}

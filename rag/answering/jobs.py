@@ -338,8 +338,8 @@ class LiveAnswers:
     def close_abandoned(self, tenant_id: str, *, quiet_seconds: float | None = None) -> int:
         """Close a tenant's answers left behind by a dead process, and return their number.
 
-        An answer is abandoned after 15 seconds without a sign of life, or `quiet_seconds` if given; 0 is right when the
-        only process starts. If a process dies later, its answers are closed when somebody next opens them.
+        An answer is abandoned after 15 seconds without a sign of life, or `quiet_seconds` if given; use 0 when the only
+        process starts. If a process dies later, its answers are closed when somebody next opens them.
         """
         return self._answerer.chat_logs.close_abandoned(tenant_id, quiet_seconds=quiet_seconds)
 
@@ -421,8 +421,10 @@ class LiveAnswers:
                 live.is_saved = False
 
     def _keep(self) -> None:
-        """Run in a thread: store the texts every second, stop answers which were stopped elsewhere or deleted, drop
-        answers finished over a minute ago.
+        """Run in a thread, and store the answers' texts every second.
+
+        Answers which were stopped elsewhere or deleted are stopped here; answers finished over a minute ago are
+        dropped.
         """
         while not self._closing.wait(FLUSH_SECONDS):
             with self._lock:

@@ -186,8 +186,9 @@ def _opening(
     is_perhaps: bool,
     is_since: bool,
 ) -> str:
-    """Return the text above the quotations: how certain the answer is, why no model wrote it, and which site's rule
-    comes first.
+    """Return the text above the quotations.
+
+    It says how certain the answer is, why no model wrote it, and which site's rule comes first.
     """
     language = state.answer_language
     sentences = [phrase(reason, language)]
@@ -298,8 +299,6 @@ class SinceReply(NamedTuple):
 
 @dataclass(frozen=True)
 class _VersionSentence:
-    """A sentence in a version, with its passage."""
-
     text: str
     chunk: DocumentChunk
 
@@ -427,8 +426,9 @@ def _states_rule(text: str, sentence: str, figures: frozenset[str], likeness: fl
 
 
 def _write_since_reply(versions: Sequence[_Version], first: int, current: int, language: str) -> SinceReply:
-    """Return a reply which quotes the first version with the rule, the version before, and the current version if the
-    rule differs.
+    """Write the reply from versions of a document.
+
+    It quotes the first version with the rule, the version before, and the current version if the rule differs.
     """
     passages = NumberedPassages()
     published = versions[-1].document.id

@@ -44,7 +44,6 @@ def retrieve(state: AnswerState, standalone: Standalone) -> ContextResponse:
 
 
 def _retrieve(state: AnswerState, standalone: Standalone) -> ContextResponse:
-    """Find the passages for a standalone question and record the search's details in the state."""
     text, state.carried = standalone.text, standalone.carried
     if state.cancel.is_set():
         return ContextResponse(
@@ -92,8 +91,8 @@ def _follows(
 ) -> bool:
     """Whether a short question is a follow-up: the quotations found with the conversation are at least as good.
 
-    `new_terms` are the question's terms which the conversation lacks; without any of these terms in a quotation found
-    with the conversation, the question stands alone.
+    `new_terms` are the question's terms which the conversation lacks. If no quotation found with the conversation has
+    any, the question stands alone.
     """
     matched_terms = [new_terms & quotes.terms if quotes else frozenset[str]() for quotes, _ in (together, alone)]
     if new_terms and not matched_terms[0]:

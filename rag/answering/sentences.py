@@ -296,10 +296,10 @@ def _units_of_prose(text: str, first_block: int) -> list[Unit]:
 
 
 def _steps(lines: list[str]) -> dict[str, int]:
-    """Return the numbered lines which are steps, with their numbers; steps are no headings, however short.
+    """Return the numbered lines which are steps in a procedure, with their numbers.
 
-    If all numbers are 1, valid in Markdown, the lines are counted. With several runs of numbers, for example below
-    numbered headings, only runs which begin at 1 are steps.
+    A step is never a heading, however short. In Markdown, all numbers may be 1; the lines are then numbered by
+    position. Among several runs of numbers, for example below numbered headings, only runs which begin at 1 are steps.
     """
     counted = [(int(match[1]), line) for line in lines if (match := STEP.match(line))]
     if {number for number, _ in counted} == {1}:

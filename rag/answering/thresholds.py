@@ -98,8 +98,8 @@ class Limit(NamedTuple):
 def is_reached(text: str, text_language: str, question: str, language: str) -> bool | None:
     """Whether a quantity in the question lies within a limit of the text, or equals a quantity in the text.
 
-    Returns false if every limit in years is missed, else `None`: a limit in weeks may be about something else.
-    `text_language` and `language` are ISO 639-1 codes.
+    Returns `False` only if the text has limits in years and the question reaches none. Otherwise returns `None`,
+    because a limit in weeks may be about something else. `text_language` and `language` are ISO 639-1 codes.
     """
     quantities = quantities_in(question, language)
     if not quantities:

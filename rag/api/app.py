@@ -152,7 +152,6 @@ class Api(FastAPI):
         return described
 
     async def _on_error(self, request: Request, exc: Exception) -> Response:
-        """Convert a route's error, or an unknown address or method, to a response."""
         if isinstance(exc, RequestValidationError):
             errors = exc.errors()
             # A malformed id in the path is not found. Errors in other fields name the field.
@@ -168,7 +167,6 @@ class Api(FastAPI):
         return unexpected(request.scope, exc)
 
     def _methods_at(self, scope: Scope) -> set[str]:
-        """Return the HTTP methods which the routes allow at an address."""
         probe = {**scope, "method": "", "path_params": {}}
         methods = {route.method for route in self.api_routes if route.matches(probe)[0] is Match.PARTIAL}
         return methods | {"HEAD"} if "GET" in methods else methods
@@ -194,7 +192,6 @@ def _describe_defaults(schemas: dict[str, Any], bodies: Any) -> None:
 
 
 def _referenced_schemas(described: Any) -> list[str]:
-    """Return the names of the schemas to which a description refers."""
     return re.findall(r"'\$ref': '#/components/schemas/([^']+)'", str(described))
 
 

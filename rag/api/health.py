@@ -231,7 +231,6 @@ def _originals(parts: Services) -> Check:
 
 
 def _file_reading(parts: Services) -> Check:
-    """Check how the processes which read files are confined."""
     means = parts.documents.confinement
     if means is None:
         sentence = _("Each file is read in isolation; no file has been read yet.")

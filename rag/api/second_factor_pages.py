@@ -298,7 +298,6 @@ class ConfirmPages:
 
 
 def _identity(account: Account) -> Identity:
-    """Return the identity for an account whose password was checked."""
     return Identity(
         account_id=account.id,
         tenant_id=account.tenant_id,

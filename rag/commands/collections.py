@@ -213,7 +213,6 @@ def _choose_binned(parts: Services, identity: Identity, name_or_id: str) -> Binn
 
 
 def _index(parts: Services, identity: Identity, chosen: Collection, arguments: argparse.Namespace) -> int:
-    """Create, measure or drop a collection's vector index, and print the measurements."""
     indexes = parts.vector_indexes
     if arguments.drop:
         had = indexes.drop(identity, chosen)

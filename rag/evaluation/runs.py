@@ -106,8 +106,6 @@ class _Golden:
 
 @dataclass(frozen=True)
 class _EvaluatedQuestion:
-    """A question asked in a run, and the answer."""
-
     place: int
     chat_log_id: UUID
     reply: EvaluatedAnswer

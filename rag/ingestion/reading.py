@@ -132,7 +132,6 @@ class ReadStep:
         self._store(job, extracted, started)
 
     def _store(self, job: DocumentJob, extracted: ExtractedDocument, started: float) -> None:
-        """Store pages, sections, language and estimate in a single transaction."""
         pages, document = extracted.pages, job.document
         language = document.corrected_language or language_of(
             join_pages(pages), extracted.language or job.collection.language

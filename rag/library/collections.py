@@ -136,9 +136,8 @@ class CollectionLibrary:
     ) -> Collection:
         """Create a collection.
 
-        By default the embedder is the profile's among the configured ones, and the language is the profile's answer
-        language, else English. `is_as_source` adds overrides with which the profile follows its source document
-        exactly.
+        By default, the embedder is the profile's if configured, and the language is the profile's answer language, else
+        English. `is_as_source` adds overrides with which the profile follows its source document exactly.
 
         Raises `InvalidInput` for a name in use, an unknown profile or language, or an embedder that is not configured.
         """

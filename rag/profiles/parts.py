@@ -194,9 +194,9 @@ class Chunking(Part):
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, value: Any) -> Any:
-        """Return the value with 0 and empty lists replaced by defaults.
+        """Replace 0 and empty lists by defaults.
 
-        A default limit is lowered if a larger limit was set below it.
+        A smaller limit's default is reduced if the larger limit was set below.
         """
         if not isinstance(value, dict):
             return value

@@ -55,9 +55,7 @@ class Embedder(Protocol):
 
 
 class EmbedderWrapper:
-    """Base class for a wrapper around an embedder: the same model, but each call is also billed or the vectors are
-    stored.
-    """
+    """Base class for a wrapper around an embedder, for example to bill each call. The model is the same."""
 
     def __init__(self, embedder: Embedder) -> None:
         self.id = embedder.id

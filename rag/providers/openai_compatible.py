@@ -272,8 +272,6 @@ class OpenAIChatModel:
 
 
 class _Received:
-    """Collects a stream's events: text, finish reason and usage."""
-
     def __init__(self) -> None:
         self.has_events = False
         #: Whether any text has arrived besides reasoning.

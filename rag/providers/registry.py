@@ -272,9 +272,11 @@ class Providers:
         return self.meaning if embedding_model_id == self._builtin.id else None
 
     def default_embedder_id(self, profile: Profile) -> str:
-        """Return the embedder for a new collection: the setting's or the profile's if configured, else the built-in.
+        """Return the embedder for a new collection: from the settings, else from the profile, else the built-in
+        embedder.
 
-        EMBEDDING_MODEL comes first, unless the profile has a separate, configured provider: `civil` keeps its Ollama.
+        A provider which is not configured is skipped. EMBEDDING_MODEL comes first, unless the profile has a separate,
+        configured provider: the profile `civil` keeps Ollama.
         """
         profile_model = profile.embedding.embedding_model
         provider = profile_model.partition("/")[0]

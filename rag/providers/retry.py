@@ -57,11 +57,11 @@ class CallGate:
         self._ready_at: dict[str, float] = {}
 
     def call(self, function: Callable[[], Value], *, wait: Wait) -> Value:
-        """Make a call when there is room, and return its result; retry it after waits which obey the provider's
-        Retry-After.
+        """Make a call when there is room, and return its result; failed calls are retried.
 
-        `wait` sleeps and raises when the application stops. Raises the last `ProviderError`, with the provider's
-        requested wait, if any, in `details["retry_after_seconds"]`.
+        The wait before a retry obeys the provider's Retry-After. `wait` sleeps and raises when the application stops.
+        Raises the last `ProviderError`, with the provider's requested wait, if any, in
+        `details["retry_after_seconds"]`.
         """
         for attempt in range(ATTEMPTS):
             try:

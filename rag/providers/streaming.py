@@ -84,8 +84,9 @@ class _Opening(Generic[Opened]):
         Thread(target=self._run, name="provider-open", daemon=True).start()
 
     def wait(self, cancel: Event) -> ClosableStream[Opened] | None:
-        """Return the open source, or `None` if `cancel` is set first; then the source is closed as soon as it has
-        opened.
+        """Return the open stream, or `None` if `cancel` is set first.
+
+        In that case, the stream is closed as soon as it has opened.
         """
         # A single thread watches all streams and wakes this thread: a hundred watchers would wake each other.
         watched = WATCHER.watch(cancel, self._ready.set)

@@ -53,8 +53,9 @@ MEANS = Path(__file__).with_name("question_means.npz")
 
 @dataclass(frozen=True)
 class QuestionEmbedder:
-    """A model for comparing questions. A question joins a gap if the mean similarity to the gap's questions is at least
-    `least`.
+    """A model for comparing unanswered questions.
+
+    A question joins a group of similar questions (a gap) if the mean similarity is at least `least`.
     """
 
     name: str
@@ -74,7 +75,10 @@ def question_means() -> Mapping[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Gap:
-    """Questions with the same meaning, and how the gap was handled. Counts cover the requested period."""
+    """A group of unanswered questions with the same meaning (a gap), and how the gap was handled.
+
+    Counts cover the requested period.
+    """
 
     id: UUID
     collection_id: UUID

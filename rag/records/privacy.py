@@ -186,6 +186,5 @@ def _enter(owner: psycopg.Connection, tenant_id: str) -> None:
 
 
 def _erase_rows(owner: psycopg.Connection, person: _Person) -> dict[str, int]:
-    """Erase a person's data in the owner's transaction, and return the number of erased rows by kind."""
     values = {"account_id": person.id, "email": person.email, "name": person.name}
     return {kind: owner.execute(queries[f"erase_{kind}"], values).rowcount for kind in ERASED}

@@ -161,8 +161,9 @@ def of_post(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def shown_score(item: ScoredHit) -> float:
-    """Return the score to show, from 0 to 1: the reranker's score, else the larger value: cosine, or fraction of words
-    found.
+    """Return the score to show, from 0 to 1.
+
+    This is the reranker's score, else the larger value: the cosine, or the fraction of words found.
     """
     result = item.result
     if result.rerank_score is not None:

@@ -111,7 +111,7 @@ class EvidenceRule:
 
     @property
     def cosine_without_words(self) -> float:
-        """The highest cosine which alone is no evidence, if the hits have no word from the question."""
+        """The cosine up to which a hit without the question's words is no evidence."""
         return self.usual_cosine - self.meaning_base / self.meaning_cosine - 0.001
 
     @property
@@ -146,10 +146,10 @@ def background(similarities: Sequence[float | None]) -> float | None:
 
 
 def is_sentence(text: str, language: str) -> bool:
-    """Whether a text looks like a question in any language: a final question mark, enough function words, or a known
-    subject ("deadline for expenses").
+    """Whether a text looks like a question in any language.
 
-    Always true for scripts without spaces, Korean, and languages without a stopword list.
+    Signs are a final question mark, enough function words, or a known subject ("deadline for expenses"). Always true
+    for scripts without spaces, Korean, and languages without a stopword list.
     """
     if text.rstrip(" \"'”’»)").endswith(("?", "؟", "？")) or named_in(text, language):
         return True
@@ -565,8 +565,8 @@ def _of_other_languages(
 def select_citable(scored: Sequence[ScoredHit]) -> list[ScoredHit]:
     """Return the hits to cite, in order; empty if the documents do not answer.
 
-    Cited are the hits which are sure to answer, else those which perhaps answer; also hits which cover much of the same
-    words in the question.
+    Cited are the hits which are sure to answer, else those which perhaps answer; also hits which have many of the same
+    question words.
     """
     best = best_of(scored)
     outcome = outcome_of(best)

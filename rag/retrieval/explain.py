@@ -44,7 +44,6 @@ def explained(retrieval: RetrievalResult, *, profile: Profile, collection: Colle
 
 
 def _describe_settings(retrieval: RetrievalResult, profile: Profile) -> str:
-    """Describe the profile's settings, and name the settings for which no provider is configured."""
     search = retrieval.response.rag_details.search
     done = {step.name for step in retrieval.response.rag_details.steps or []}
     candidates = counted(profile.search.top_k * profile.search.candidate_factor, "candidate")

@@ -97,8 +97,7 @@ def fused_scores(
     *,
     words_weight: float = 1.0,
 ) -> list[float]:
-    """Fuse a chunk's ranks in three orders into a score: by words, by meaning, and by distance from the language's
-    usual cosine.
+    """Fuse a chunk's ranks by words, by meaning, and by distance from the language's usual cosine into a score.
 
     Scores go up to 1, for first place in all three. A rank is `None` if the chunk is not in this order.
     """

@@ -448,7 +448,9 @@ def _nearest_by_meaning(query: SearchQuery, meaning_hits: Sequence[MeaningHit], 
 def _translated_cosines(
     database: Database, query: SearchQuery, scope: Scope, meaning_hits: Sequence[MeaningHit]
 ) -> dict[UUID, Cosines]:
-    """Return cosines between chunks in other languages and the question in these languages' words, where known."""
+    """Return cosines between chunks in other languages and the question translated to these languages, if translated
+    words are known.
+    """
     ids_by_language: dict[str, list[UUID]] = {}
     for hit in meaning_hits:
         if hit.language != query.language:

@@ -201,8 +201,8 @@ def named_languages(question: str) -> frozenset[str]:
 def without_place(question: str) -> str:
     """Return a question without a country like "in Korea".
 
-    A country's documents hardly mention where they apply, and a document which does is no better answer. A question
-    about the country itself ("the capital of France") stays unchanged.
+    Few documents mention the country for which they apply, and those are no better answers. A question about the
+    country itself ("the capital of France") stays unchanged.
     """
     remaining = IN_A_COUNTRY.sub(" ", unicodedata.normalize("NFC", question))
     return " ".join(remaining.split()) if is_worded(remaining) else question

@@ -71,9 +71,9 @@ def question_language(question: Question) -> str:
 
 
 def understand(trace: RetrievalTrace, today: date, *, languages: Callable[[], Container[str]]) -> ParsedQuestion:
-    """Translate, rephrase and split a question, and read filters from the question, each if the profile wants it.
+    """Translate, rephrase and split a question, and read filters from the question.
 
-    `languages` returns the documents' languages.
+    The profile decides about each step. `languages` returns the documents' languages.
     """
     trace.details.query = QueryDetails(original=trace.text)
     translation = translate(trace, languages)

@@ -301,7 +301,6 @@ def _select_citable(trace: RetrievalTrace, scored: list[ScoredHit]) -> list[Scor
 
 
 def _order(trace: RetrievalTrace, scored: list[ScoredHit]) -> list[ScoredHit]:
-    """Return the passages to cite, in the profile's order."""
     if not needs_signals(trace.profile) or not scored:
         return with_order_scores(scored[: trace.top_k])
     with trace.step("order") as step:

@@ -33,7 +33,7 @@ REMEMBERED_SCOPES = 10_000
 
 
 class Expected(NamedTuple):
-    """A scope's properties which decide how to search."""
+    """Properties of a search's scope (the searched collections) which decide how to search."""
 
     analysers: frozenset[str]
     #: Whether vectors are compared by bits first.

@@ -289,7 +289,7 @@ class MergedPassages:
 
 
 def groups_of(first: Collection, other_collections: Sequence[Collection]) -> list[list[Collection]]:
-    """Group collections with equal settings, because a group is searched at once; the group of `first` comes first.
+    """Group collections with equal settings, which can be searched together. The group of `first` comes first.
 
     Collections with different measured thresholds are in different groups, except with the built-in embedder.
     """

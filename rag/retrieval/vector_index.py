@@ -354,8 +354,9 @@ class _Way:
         return Timed(*(round(float(ms), 2) for ms in np.percentile(self.ms, (50, 95))))
 
     def recall(self, exact: _Way, places: int) -> float:
-        """Return the fraction of the scan's first `places` chunks which are also among the first `places` found this
-        way, 0 to 1.
+        """Return how many of the scan's first `places` chunks are also found this way, as a fraction from 0 to 1.
+
+        Only the first `places` chunks found count.
         """
         pairs = [(set(hits[:places]), truth[:places]) for hits, truth in zip(self.results, exact.results, strict=True)]
         expected = sum(len(truth) for _, truth in pairs)

@@ -147,7 +147,7 @@ def bounds_programs() -> str:
 
 
 def elf_loader(program: Path) -> Path | None:
-    """Return the dynamic loader of a 64-bit ELF program (entry PT_INTERP); `None` for other files."""
+    """Return a 64-bit ELF program's dynamic loader (entry PT_INTERP); `None` for other files."""
     with suppress(OSError, struct.error, ValueError), program.open("rb") as file:
         head = file.read(64)
         if head[:5] != b"\x7fELF\x02":
@@ -318,7 +318,6 @@ def _has_seccomp() -> bool:
 
 
 def _mac_prefix(rules: AccessRules) -> tuple[str, ...]:
-    """Return the sandbox-exec command on macOS; empty elsewhere."""
     if sys.platform != "darwin":
         return ()
 

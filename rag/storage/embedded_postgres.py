@@ -330,8 +330,9 @@ def _read_or_make_passwords(folder: Path) -> dict[str, str]:
 
 
 def _socket_path(folder: Path) -> Path:
-    """Return the folder for the server's socket: in the data folder, or in the system's temporary folder if the path is
-    too long.
+    """Return the folder for the server's socket.
+
+    This is the data folder, or the system's temporary folder if the path is too long.
     """
     socket = folder / "socket"
     if len(os.fsencode(socket)) <= LONGEST_SOCKET_FOLDER:

@@ -225,7 +225,7 @@ LOOKED_AT = 50_000
 
 
 def backdated_at_from(text: str) -> datetime | None:
-    """Find the date of a text: after a label such as 작성일, else alone on a line near the beginning or end.
+    """Find the date of a text: after a label (작성일), else alone on a line near the beginning or end.
 
     Dates inside sentences are dates of events, and do not count. A time without a zone is Korean time.
     """

@@ -134,7 +134,6 @@ def is_evident(text: str) -> bool:
 
 
 def _outweighs(evidence: _Evidence, text: str, expected: str, probabilities: Mapping[str, float]) -> bool:
-    """Whether the evidence for the detected language is strong enough to reject the expected language."""
     if not evidence.language:
         return False
     if not evidence.scores:
@@ -188,7 +187,6 @@ def _cached_guess(text: str) -> _Evidence:
 
 
 def _guess(text: str) -> _Evidence:
-    """Return the most likely language by script and function words, with its lead over the second."""
     text = unicodedata.normalize("NFC", text).lower()
     letter_count = sum(map(str.isalpha, text))
     for language, pattern in _SCRIPTS:

@@ -124,9 +124,7 @@ def write_out_dates(text: str, language: str, today: date) -> str:
 
 
 def _replace_phrase(text: str, match: re.Match[str], code: str, today: date, months: int) -> str:
-    """Return a text with a matched phrase replaced by a year (`months` is ±12) or a month (`months` is ±1), counted
-    from today.
-    """
+    """Replace a matched phrase by a year (`months` is ±12) or a month (`months` is ±1), counted from today."""
     count = today.year * 12 + today.month - 1 + months
     year, month = count // 12, count % 12 + 1
     before, after = text[: match.start()], text[match.end() :]

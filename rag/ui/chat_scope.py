@@ -174,7 +174,6 @@ class ChatScope:
     def _named(
         self, *, document_ids: tuple[UUID, ...] | None = None, text: str = "", limit: int | None = None
     ) -> list[DocumentName]:
-        """Return the collection's searchable documents by name, newest first."""
         filters = DocumentFilters(
             statuses=(DocumentStatus.COMPLETED,),
             collection_id=self.collection.id,
@@ -273,14 +272,12 @@ class ChatScope:
                     self._draw_fields()
 
     def _draw_all(self) -> None:
-        """Draw the switch between all collections and the conversation's collection."""
         if self._all_key not in st.session_state:
             st.session_state[self._all_key] = self.asks_all
         keep_chosen(self._all_key)
         st.toggle(_("All collections"), key=self._all_key, persist_state="page")
 
     def _summary(self) -> str:
-        """Describe in a few words which collection and which filters apply to the next question."""
         if self.asks_all:
             return plain(_("All collections"))
         chosen = st.session_state.get("chat_documents") or []

@@ -117,7 +117,7 @@ class LibraryQuery(NamedTuple):
 
 
 def view_keys(filters: Mapping[str, Any], *, me: UUID) -> dict[str, Any]:
-    """Return the values which the toolbar's widgets get from a saved view, by widget key."""
+    """Return the values which a saved view gives the toolbar's widgets, by widget key."""
     owner = filters.get("owner_id") or None
     collection = filters.get("collection_id") or None
     return {

@@ -71,8 +71,9 @@ class Locked(NamedTuple):
 
 
 class WaitingFile(NamedTuple):
-    """A file which waits for a decision, or was decided on while the page is open, and the document it would
-    replace.
+    """A file which waits for a decision, and the document to replace, if any.
+
+    Files stay in the list after the decision, while the page is open.
     """
 
     document: Document
@@ -327,7 +328,6 @@ def draw_locked(locked: Locked, *, on_dismiss: Callable[[str], None], on_unlock:
 
 
 def _draw_estimate(file: WaitingFile, actions: EstimateActions) -> None:
-    """Draw a document's size and its estimated processing cost, with buttons to confirm or discard."""
     document = file.document
     estimate = document.estimate or {}
     with st.container(border=True, key=f"documents_estimate_{document.id}", gap="xsmall"):

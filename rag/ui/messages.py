@@ -392,7 +392,6 @@ def _draw_question_actions(message: Message, viewer: Viewer, question: str) -> N
 
 
 def _draw_help(message: Message) -> None:
-    """Draw a question forwarded to a person: waiting, or with the person's answer."""
     if message.help_status == "open":
         st.caption(f":material/support_agent: {_('Passed on to the people in charge. Their answer will appear here.')}")
         return
@@ -422,7 +421,6 @@ def _was_searched(message: Message) -> bool:
 
 
 def _draw_search_details(message: Message, viewer: Viewer, searched_as: Callable[[Message], str]) -> None:
-    """Draw on demand how the question was understood and which passages were read."""
     view = st.popover(
         _("How this was found"),
         type="tertiary",

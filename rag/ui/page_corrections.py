@@ -68,9 +68,7 @@ class Draft:
 def draw_waiting(
     document: Document, pages: Sequence[DocumentPage], history: Sequence[PageCorrection], correcting: Correcting
 ) -> None:
-    """Draw the corrections which were made to an earlier version but are not in this version, with buttons to apply or
-    dismiss each.
-    """
+    """Draw the corrections to an earlier version which this version lacks, with buttons to apply or dismiss each."""
     if st.session_state.pop("documents_correction_saved", False):
         st.rerun()  # the panel opens the new version
     texts = {page.number: page.text for page in pages}

@@ -395,7 +395,6 @@ def _choose_models(profiles: Sequence[Profile]) -> Sequence[str]:
 
 
 def _draw_cost_before(identity: Identity, collection: Collection, questions: int) -> None:
-    """Show the estimated cost for this many questions, based on the latest run."""
     ended = (run for run in services().evaluations.runs(identity, collection.id) if run.finished_at is not None)
     cost = next((run.figures["cost"] for run in ended if "cost" in run.figures), 0)
     if cost and questions:

@@ -73,7 +73,7 @@ def of_what_is_named(ranked: list[CandidateSentence], scored: Scored) -> list[Ca
 
 
 def of_the_follow_up(ranked: list[CandidateSentence], scored: Scored) -> list[CandidateSentence]:
-    """Keep the best sentence, and sentences which match the follow-up and the conversation's subject as well."""
+    """Keep the best sentence, and sentences which match the follow-up and the conversation's subject about equally."""
     focus, weights = scored.reading.followed, scored.reading.weights
     terms = terms_near(ranked[0])
     ranked = [c for c in ranked if c == ranked[0] or not scored.replaced & c.terms]
@@ -165,7 +165,7 @@ def _adds_little(candidate: CandidateSentence, best: CandidateSentence, scored: 
 
 
 def beginning(candidates: Sequence[CandidateSentence]) -> list[CandidateSentence]:
-    """Return the first sentences of the best passage, if the question's words favour no sentence."""
+    """Return the first sentences of the best passage, for use if the question's words favour no sentence."""
     best = [c for c in candidates if c.passage == candidates[0].passage and c.kind != "column"]
     chosen: list[CandidateSentence] = []
     for candidate in [c for c in best if c.value >= 1.0] or best:
@@ -315,8 +315,7 @@ def of_own_place(ranked: Sequence[CandidateSentence], documents: Collection[UUID
 def _standing_out(
     matches: list[CandidateSentence], ranked: Sequence[CandidateSentence], scored: Scored
 ) -> list[CandidateSentence]:
-    """Return the one sentence to prefer among sentences in a different language than the question; [] if none is
-    clearly best.
+    """Return the best sentence in a different language than the question; [] if none is clearly best.
 
     With the built-in embedding model, this is the sentence nearest to the question. By words alone, many sentences in a
     different language match equally; the best must score well above the next.

@@ -13,9 +13,9 @@ from rag.answering.quotations import LONGEST_SENTENCE, CandidateSentence
 def rarity(question_terms: frozenset[str], candidates: Sequence[CandidateSentence]) -> dict[str, float]:
     """Return a weight from 1 to 2 for each question term: 1 plus the idf (Lucene's formula), scaled to 0 … 1.
 
-    The idf is only half the weight, because the candidates were found by a search for the question: the subject's terms
-    are frequent in them, and an unimportant term may be rare. The terms are sorted, because a sum's rounding depends on
-    the order.
+    The idf is only half the weight, because a search for the question has found the candidates: they often have the
+    subject's terms, and an unimportant term may be rare. The terms are sorted, because a sum's rounding depends on the
+    order.
     """
     counts = Counter(term for candidate in candidates for term in candidate.terms & question_terms)
     total = len(candidates)
@@ -70,8 +70,9 @@ def shares_of_words(
 
 
 def value_of(candidate: CandidateSentence) -> float:
-    """Return the factor by which a sentence's points are multiplied: higher if the question asks for figures and the
-    sentence has any.
+    """Return the factor for a sentence's points.
+
+    It is higher if the question asks for figures and the sentence has some.
     """
     return candidate.value * (RULE.figure_value if candidate.figures else 1.0)
 

@@ -431,8 +431,9 @@ def _limits_another(text: str, question: str) -> bool:
 
 
 def _is_label(unit: Unit) -> bool:
-    """Whether a sentence or list item is only a label: a few words without final punctuation or digits, as in a table
-    of contents.
+    """Whether a sentence or list item is only a label, like in a table of contents.
+
+    A label is a few words without final punctuation or digits.
     """
     return (
         unit.kind in ("item", "sentence")

@@ -231,7 +231,7 @@ def focused(
     names: frozenset[str],
     replaced: frozenset[str],
 ) -> dict[CandidateSentence, float]:
-    """Return the scores: higher for the follow-up's words, lower for a replaced name or without a required name."""
+    """Raise scores for the follow-up's words; lower scores for a replaced name, or if a required name is missing."""
     total = sum(focus.values())
     is_named = any(names <= terms_near(c) for c in scores) if names else False
     return {

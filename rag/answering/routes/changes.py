@@ -279,7 +279,7 @@ def _edition(document: WholeDocument) -> Edition | None:
 
 
 def _work(document: WholeDocument) -> tuple[str, ...]:
-    """Return the key which all editions of a work share: language, and folder and title without marks."""
+    """Return the key which all editions of a work share: language, folder and title, without marks like years."""
     return (document.language, *(_bare(name) for name in (document.folder, document.title)))
 
 

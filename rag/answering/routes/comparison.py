@@ -189,8 +189,9 @@ def _shared_headings(
     passages: NumberedPassages,
     names: tuple[str, str],
 ) -> list[Aspect]:
-    """Return a row for each heading which two documents share, with the sentence pair below this heading which best
-    shows the difference.
+    """Return a row for each heading which two documents share.
+
+    The row has the two sentences below the heading which best show the difference.
     """
     by_title = {_title(part): part for part in right_parts if part.title}
     name_terms = frozenset(word for name in names for word in tokenize(name, left.document.language))

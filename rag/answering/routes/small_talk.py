@@ -87,7 +87,6 @@ def _code(language: str) -> str:
 
 @cache
 def _read_phrases(table: str) -> dict[str, dict[str, _PhraseKind]]:
-    """Read a phrase table, by language and then by kind."""
     read = tomllib.loads(Path(__file__).with_name(f"{table}.toml").read_text("utf-8"))
     return {
         language: {

@@ -159,8 +159,9 @@ def shortened(text: str, limit: int) -> str:
 
 
 def post_text(title: str, content: str, attachments: Sequence[AttachmentText] = (), language: str = "ko") -> str:
-    """Join a post's title, cleaned content and attachments to a text for the index, in the format from source 000 in
-    docs/sources.md.
+    """Join a post's title, cleaned content and attachments to a text for the index.
+
+    The format is from source 000 in docs/sources.md.
     """
     parts = [part.strip() for part in (title, content) if part.strip()]
     if attachments:

@@ -272,8 +272,9 @@ def run_tesseract(
     layout: str = LAYOUT,
     run: Callable[..., subprocess.CompletedProcess[bytes]] = subprocess.run,
 ) -> tuple[str, tuple[PageMark, ...]]:
-    """Return the text which Tesseract finds in an image, with tables in rows, and boxes around lines and tables; both
-    empty on failure.
+    """Recognise the text in an image with Tesseract, with tables in rows.
+
+    Also returns boxes around lines and tables. Both are empty on failure.
     """
     arguments = ["stdin", "stdout", "-l", languages, "--psm", layout, "tsv"]
     return text_of(confined_output(program, arguments, picture, TESSERACT_SECONDS_PER_PAGE, run=run), TESSERACT_SCALE)

@@ -141,7 +141,7 @@ class _Storage:
         return self._values.get(number, (0, 0))[1] & 0xFFFFFFFF
 
     def date(self, number: int) -> str:
-        """Return a time in email format, or "" if the property is missing."""
+        """Return a time in the format of email headers, or "" if the property is missing."""
         ticks = self._values.get(number, (0, 0))[1]
         try:
             return (

@@ -34,8 +34,9 @@ class FontsWithBoxes(pypdfium2.PdfSysfontBase):  # type: ignore[misc]
         return HANDLE if not handle and charset in CHARSETS else handle
 
     def GetFontData(self, _: Any, font: int, table: int, buffer: Any, size: int) -> int:
-        """Return the font file's size in bytes, and copy the file to the buffer if it fits; 0 if only a part (table) is
-        requested.
+        """Return the font file's size in bytes; 0 if only a part (table) is requested.
+
+        The file is copied to the buffer if it fits.
         """
         if font != HANDLE:
             length: int = self.default.GetFontData(self.default, font, table, buffer, size)

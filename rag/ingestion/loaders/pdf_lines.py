@@ -325,10 +325,10 @@ def _follow(above: Box, below: Box) -> bool:
 
 
 def _full_lines(lines: Sequence[str], boxes: dict[int, Box], places: Sequence[int]) -> set[int]:
-    """Return the line numbers without room for a further syllable.
+    """Return the numbers for lines without room for a further syllable.
 
-    Empty if the lines differ in their number of syllables: then the writing program moved whole words and justified the
-    lines.
+    Empty if the lines differ in their number of syllables: then the writing program moved whole words, and stretched
+    the lines to the right edge.
     """
     if not places:
         return set()

@@ -45,7 +45,7 @@ class Heading:
 def sections_by_style(pages: Iterable[StyledPage], body: float) -> tuple[Section, ...]:
     """Find sections by heading style. `body` is the text's font size in points.
 
-    A section's start counts in all pages' text, joined by line breaks.
+    A section's start is the character position in all pages' texts, joined by line breaks.
     """
     headings: list[tuple[str, float, int, int]] = []
     start = 0

@@ -25,8 +25,9 @@ NAME_DISTANCE = 5.0
 
 @dataclass(frozen=True, slots=True)
 class TurnedWord:
-    """A rotated word: the box on the page rotated to make the word horizontal, and the characters' indexes in the
-    page's text.
+    """A rotated word, with its box and its characters' indexes in the page's text.
+
+    The box is on the page rotated to make the word horizontal.
     """
 
     word: Word

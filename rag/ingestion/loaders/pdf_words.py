@@ -125,9 +125,9 @@ def _segments(item: Any) -> Iterable[Line]:
 
 
 def _area_edges(lines: Sequence[Line]) -> Iterator[Line]:
-    """Yield a filled area's edges. Where two edges overlap, both are removed.
+    """Yield a filled area's edges, except overlapping edges.
 
-    WeasyPrint draws a border on a single side as a box minus a smaller box.
+    WeasyPrint fills a border on a single side: a box minus a smaller box. Their common edges are no borders.
     """
     places: dict[tuple[bool, float], list[float]] = defaultdict(list)
     for (x1, y1), (x2, y2) in lines:

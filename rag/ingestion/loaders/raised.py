@@ -198,9 +198,7 @@ class Notes:
         return "".join((*pieces, plain[last:])).rstrip(), below
 
     def in_place(self, text: str) -> str:
-        """Return a table cell's text with each placeholder replaced by the footnote in brackets, or by the mark if the
-        footnote is unknown.
-        """
+        """Replace placeholders in a table cell by the footnotes in brackets, or by the marks of unknown footnotes."""
 
         def note_text(match: re.Match[str]) -> str:
             note = self._notes[int(match[1])]

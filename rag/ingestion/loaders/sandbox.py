@@ -462,8 +462,8 @@ class OpenArchive:
 def _as_file(source: Path | IO[bytes]) -> Iterator[IO[bytes]]:
     """Yield a file opened read-only, for a process.
 
-    Content in memory is first written to a temporary file. The name is removed before writing, because a killed process
-    cannot clean up.
+    Content in memory is first written to a temporary file. The file's name is removed before writing: even if this
+    process is killed, nothing stays on the disk.
     """
     if isinstance(source, Path):
         with source.open("rb") as file:

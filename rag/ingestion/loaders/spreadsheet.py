@@ -252,7 +252,7 @@ class Block:
 
 
 class _Merged:
-    """Returns each cell's text, also inside merged cells; `None` where the cell on the left extends."""
+    """Returns each cell's text, also inside merged cells; `None` if the cell on the left covers this cell."""
 
     def __init__(self, sheet: Sheet) -> None:
         self._rows = sheet.rows

@@ -24,7 +24,7 @@ MOST_BYTES = 4 * 1024**3
 
 @dataclass(frozen=True)
 class FoundFile:
-    """A file to ingest: its name, its path as shown to people, and the content, or the reason why there is none."""
+    """A file to ingest: name, path as shown to people, and content or the reason why there is none."""
 
     name: str
     place: str

@@ -73,7 +73,7 @@ def note_of_left_out(count: int) -> str:
 
 
 class SharedFolderSource(ABC):
-    """A shared folder whose service knows who may read each file, and the changes since the last sync."""
+    """A shared folder on a service which reports who may read each file, and the changes since the last sync."""
 
     def __init__(self, *, has_readers: bool, state: Mapping[str, Any] | None) -> None:
         self._has_readers = has_readers

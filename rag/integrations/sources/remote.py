@@ -157,8 +157,9 @@ def own_errors(service: str) -> Iterator[None]:
 
 
 def require_success(answer: httpx.Response, service: str, *, rejected: str, forbidden: str, missing: str) -> None:
-    """Raise the error for a response with status 400 or more; the last arguments are the messages for 401,
-    403 and 404.
+    """Raise the error for a response with status 400 or more.
+
+    `rejected`, `forbidden` and `missing` are the messages for 401, 403 and 404.
     """
     status = answer.status_code
     if status < 400:

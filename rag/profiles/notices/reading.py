@@ -47,7 +47,7 @@ MORE_SCANNED = N_("Text recognition read only the first {count} scanned pages.")
 
 @dataclass(frozen=True)
 class OpenedAttachment:
-    """An attachment whose text was already read, for `describe_attachment`, which expects a reader."""
+    """Passes an attachment's extracted text to `describe_attachment`, which expects a reader."""
 
     reader: AttachmentReader
     extracted: ExtractedDocument

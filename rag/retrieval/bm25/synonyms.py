@@ -257,7 +257,7 @@ def ideas() -> tuple[Idea, ...]:
 
 @lru_cache(maxsize=1)
 def _first_translated_only() -> int:
-    """Return the number from which ideas in `synonyms.txt` are used for translation only."""
+    """Return the number of the first idea (synonym group) in `synonyms.txt` which is only used for translation."""
     before, _, _ = FILE.read_text("utf-8").partition(TRANSLATED_ONLY)
     return before.count("\nen: ")
 

@@ -336,8 +336,6 @@ class TeamsConversations:
 
 
 class _Connection:
-    """A connection to Teams for a single message, as an async context manager."""
-
     def __init__(self, conversations: TeamsConversations, message: IncomingMessage) -> None:
         self._conversations, self._message = conversations, message
 

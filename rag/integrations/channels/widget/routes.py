@@ -308,7 +308,6 @@ async def _body(request: Request, shape: type[Shape]) -> Shape:
 
 
 async def _events(live: LiveAnswer) -> AsyncIterator[str]:
-    """Yield a streamed answer's events: the growing answer in harmless HTML, then sources and outcome."""
     changes, answer = Changes(live), GrowingAnswer()
     restarts = blocks = characters = 0
     yield _event("begun", conversation=str(live.conversation_id), message=str(live.message_id))

@@ -161,7 +161,7 @@ class Provisioning:
     # Groups
 
     def groups(self, identity: Identity, query: DirectoryQuery) -> tuple[list[DirectoryGroup], int]:
-        """Return a page of groups, and the total number."""
+        """Return a page with groups, and the total number."""
         with self._read_transaction(identity) as connection:
             return self._groups(connection, query), _count(connection, "count_provisioned_groups", query)
 

@@ -416,7 +416,6 @@ def _number(parameters: Any, name: str, otherwise: int) -> int:
 
 
 def _read_attributes(parameters: Any, model: Any) -> ResponseParameters[Any]:
-    """Return the attribute names to include or leave out, from a query or a search body."""
     named = {name: parameters.get(name) for name in ("attributes", "excludedAttributes") if parameters.get(name)}
     return ResponseParameters[model].model_validate(named)
 

@@ -128,9 +128,9 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _list_records(value: Mapping[str, Any]) -> list[Any] | None:
-    """Return the records in a response from Pinecone:
+    """Return the records in a response from Pinecone, or `None` for other values.
 
-    `vectors` from fetch, `matches` from query; `None` without either.
+    They are under `vectors` from fetch, and under `matches` from query.
     """
     for key in ("vectors", "matches", "records"):
         records = value.get(key)

@@ -405,7 +405,6 @@ class WebsiteSource:
     def _read_html(
         self, url: httpx.URL, final: str, content: bytes, encoding: str | None, robots_tag: str
     ) -> tuple[PageState, SourceContent]:
-        """Return a page's state and content: main text, links, and canonical address."""
         if len(content) > MOST_HTML_BYTES:
             raise DocumentError(f"This page is larger than {MOST_HTML_BYTES // 2**20} MB.")
         read = self._answer("web page", content, address=str(url), charset=encoding or "")
@@ -488,7 +487,6 @@ class WebsiteSource:
 
 
 def _page_of(body: str, title: str, language: str) -> bytes:
-    """Write an HTML document with a page's main text, title and language."""
     head = f'<meta charset="utf-8"><title>{html.escape(title)}</title>'
     return f'<!DOCTYPE html><html lang="{html.escape(language)}"><head>{head}</head>{body}</html>'.encode()
 
