@@ -78,9 +78,10 @@ class SignInElsewhere(Protocol):
     """
 
     def renew(self, secret: bytes) -> AccountFromElsewhere:
-        """Exchange a session's secret at the service; return the account with the next secret in its origin.
+        """Exchange a session's secret for a new secret at the service.
 
-        Raises `AccessError` when the sign-in at the service has ended.
+        Returns the account, with the new secret in `origin`. Raises `AccessError` when the sign-in at the service has
+        ended.
         """
         ...
 

@@ -231,9 +231,7 @@ def raised_scores(
     title_shares: Sequence[float],
     section_shares: Sequence[float],
 ) -> list[float]:
-    """Return the scores, raised for chunks with the question's words close together, and for named documents and
-    sections.
-    """
+    """Raise scores for chunks with the question's words close together, and for named documents and sections."""
     best, highest = max(scores, default=0.0), max(closenesses, default=0.0) or 1.0
     return [
         score

@@ -35,7 +35,10 @@ LONGEST_JOB_YEARS = 80
 
 
 def own_years(result: SearchResult, this_year: int | None = None) -> tuple[int, ...]:
-    """Return the years in a chunk's metadata: all years of a job, up to `this_year` for a current job."""
+    """Return the years in a chunk's metadata.
+
+    For a job, these are all years from start to end; a current job ends in `this_year`.
+    """
     year = _value(result.metadata, "year")
     first, last = (str(_value(result.metadata, name) or "") for name in ("start_year", "end_year"))
     if first.isdigit() and (last.isdigit() or last == "present"):

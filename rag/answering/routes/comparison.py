@@ -157,7 +157,7 @@ def _rows_of_names(
 
 
 def _is_run_together(line: str, names: tuple[str, str]) -> bool:
-    """Whether a line is a table's heading with merged cells: a short line which ends in both names."""
+    """Whether a short line ends in both names, like a table heading with lost cell borders."""
     if len(line) > 80 or line.rstrip().endswith((".", "?", "!", ":", ",")):
         return False
     first, second = (re.escape(name) for name in names)

@@ -204,9 +204,10 @@ def _scripts(word: str) -> int:
 
 @dataclass(frozen=True)
 class Family:
-    """Encodings for an East Asian language: `standard`, tried first, and the larger `encodings`, by their Python names.
+    """The encodings for an East Asian language, by Python name.
 
-    `common` is the first and last lead byte with which the language's common characters start.
+    `standard` is tried first, then the larger `encodings`. `common` is the range (first, last) of lead bytes with which
+    the language's common characters start.
     """
 
     standard: str

@@ -366,7 +366,7 @@ def _goes_on(above: Sequence[Word], line: Sequence[Word], rules: RulingLines, ro
 
 
 def _is_ruled_in(line: Sequence[Word], rules: RulingLines) -> bool:
-    """Whether a line lies between vertical lines on its left and right, with a third line between them."""
+    """Whether vertical lines enclose a text line on both sides, and also divide the line."""
     left, right, middle = line[0].box[0], line[-1].box[2], line[0].middle
     verticals = {round(x / SAME_LINE) for x, bottom, top in rules.vertical if bottom - 1 <= middle <= top + 1}
     return (

@@ -320,8 +320,8 @@ class RawPages:
         first_warnings: Sequence[str],
         headings: Callable[[StyledPage], Sequence[Sequence[str]]],
     ) -> Iterator[tuple[Page, StyledPage]]:
-        """Yield the clean pages with their printed page numbers (labels) and their boxes (marks), and the styles of
-        their lines.
+        """Yield each clean page with its printed page number (label) and page marks (boxes), and the styles of its
+        lines.
 
         The first page also gets `first_warnings`. `headings` finds the headings on a page; each heading is a list of
         lines.

@@ -150,7 +150,7 @@ def load_pdf(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extracte
 
 
 class OpenPdf:
-    """A PDF opened with pypdf, if pypdf can read the file, and with pdfium from the first page on."""
+    """A PDF opened with pypdf, if possible, and also with pdfium when the first page is read."""
 
     def __init__(self, content: bytes, *, password: str | None, limits: ExtractionLimits) -> None:
         require_pdf(content, limits)

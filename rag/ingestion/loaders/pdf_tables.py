@@ -123,7 +123,7 @@ def listings(text_page: Any, text: str, texts: dict[int, TextObject], rules: Rul
 
 
 def put_lists(text_page: Any, put: TextWithTables, objects: PageObjects) -> set[int]:
-    """Write rows in place of the lists in a fixed-width font. Return the indexes of the lists' characters."""
+    """Replace lists in a fixed-width font by table rows. Return the indexes of the replaced characters."""
 
     def is_fixed(index: int) -> bool:
         item = objects.texts.get(owner_of(text_page, index))

@@ -42,7 +42,7 @@ def turn_of(a: float, b: float, d: float) -> int:
 
 
 def turned_box(box: Box, turn: int) -> Box:
-    """Convert a box to the page rotated to make text with this turn (in quarter turns) horizontal."""
+    """Rotate a box together with the page, to make text with the rotation `turn` (in quarter turns) horizontal."""
     left, bottom, right, top = box
     match turn % 4:
         case 1:
@@ -55,7 +55,7 @@ def turned_box(box: Box, turn: int) -> Box:
 
 
 def turned_rules(rules: RulingLines, turn: int) -> RulingLines:
-    """Convert a page's drawn lines to the page rotated to make text with this turn horizontal."""
+    """Rotate a page's drawn lines together with the page, like `turned_box`."""
     flat = [turned_box((left, y, right, y), turn) for y, left, right in rules.horizontal]
     upright = [turned_box((x, bottom, x, top), turn) for x, bottom, top in rules.vertical]
     if turn % 2:
