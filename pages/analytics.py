@@ -366,7 +366,7 @@ def draw_questions(period: Period, filters: Filters) -> None:
             _("Cost"): lists.amounts(
                 (known_cost_words(row.cost, row.is_priced) for row in rows),
                 80,
-                help_text=_("“≥” means that calls without a known price are not counted."),
+                help_text=_("“≥” means that the price of some calls is not known, so they are not included."),
             ),
             _("Rated"): lists.texts((rated[row.rating] for row in rows), 85),
             **(asker if analytics.shows_names(identity) else {}),
@@ -430,8 +430,8 @@ def draw_nothing(filters: Filters) -> None:
         _("Choose a longer period or take the filters away.")
         if filters != Filters()
         else _(
-            "Figures appear with the first question in the chat: what it cost, how long each stage took, what was "
-            "found for it. Choose a longer period to look further back."
+            "Figures appear here after the first question in the chat: what it cost, how long each stage took, and "
+            "what was found. Choose a longer period to look further back."
         ),
     )
 

@@ -85,7 +85,9 @@ with st.grid(4, min_column_width=170):
     period = st.selectbox(_("Period"), list(PERIODS), index=1, format_func=_, key="audit_period")
     kind = st.selectbox(_("Kind"), list(AUDIT_KINDS), format_func=_, key="audit_kind")
     actor = st.selectbox(_("Person"), audit.actors(identity), index=None, placeholder=_("Everybody"), key="audit_actor")
-    text = st.text_input(_("Contains"), key="audit_text", placeholder=_("A name or a value"), icon=":material/search:")
+    text = st.text_input(
+        _("Contains"), key="audit_text", placeholder=_("Name or value of a setting"), icon=":material/search:"
+    )
 days = PERIODS[period or "All"]
 filters: AuditFilters = {
     "since": datetime.now(UTC) - timedelta(days=days) if days else None,
@@ -119,7 +121,7 @@ chosen = lists.choose_row(
     entries,
     {head: lists.texts(values, width) for head, values, width in zip(HEADS, columns, widths, strict=True)},
     key="audit_table",
-    alt=_("Changes with their time, person, kind and what was changed"),
+    alt=_("Changes with time, person, kind and details"),
 )
 if chosen is not None:
     draw_entry(chosen)

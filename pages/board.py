@@ -11,7 +11,7 @@ from uuid import UUID
 import streamlit as st
 
 from rag.errors import RagError
-from rag.language import N_, _, translated
+from rag.language import N_, _, ngettext, translated
 from rag.library.documents import DOCUMENTS_PER_PAGE
 from rag.profiles import holds_posts
 from rag.profiles.notices.posts import PostsMapping
@@ -110,7 +110,9 @@ def draw_sync(collection: Collection) -> None:
         return
     draw_run(runs[0])
     if at_work:
-        st.caption(_("{at_work} being read and embedded.", at_work=count(at_work, "post is", "posts are")))
+        st.caption(
+            ngettext("{count} post is being read and embedded.", "{count} posts are being read and embedded.", at_work)
+        )
     if len(runs) > 1:
         with st.expander(_("Earlier syncs"), icon=":material/history:"):
             for run in runs[1:]:
@@ -235,7 +237,7 @@ if figures:
             wrap=True,
         )
         marks = st.pills(
-            _("Marks"),
+            _("Labels"),
             [name for name, counted in MARKED_BY.items() if any(getattr(f, counted) for f in figures)],
             selection_mode="multi",
             format_func=words_of(MARKS),

@@ -329,7 +329,7 @@ messages = list(history.messages[-2 * state.chat_turns :])
 shared = shared_conversation() if conversation is None and "c" in st.query_params else None
 if conversation is None and shared is None and "c" in st.query_params:
     st.query_params.clear()
-    st.toast(_("This conversation does not exist, or no longer."), icon=":material/info:")
+    st.toast(_("This conversation does not exist. It may have been deleted."), icon=":material/info:")
 if shared is None:
     now.keep_chosen_in_address()
 

@@ -199,7 +199,7 @@ def ask_to_delete(collection: Collection, contents: CollectionContents) -> None:
         f"**{plain(collection.name)}**",
         f"{lost}\n" + "".join(f"\n- {item}" for item in items),
         _("You can restore the collection as it was. The questions and their costs stay in the analytics."),
-        action=_("Delete it with {documents}", documents=count(contents.documents, unit_of(collection))),
+        action=_("Delete the collection with {documents}", documents=count(contents.documents, unit_of(collection))),
         on_confirm=lambda: put_in_bin(collection),
         key="collections_delete_sure",
     )
@@ -266,7 +266,12 @@ def draw_list(collections: Sequence[Collection]) -> None:
             on_click=open_dialog,
             args=("create",),
         )
-    st.caption(_("Documents that are searched together, and the rules by which they are read, searched and answered."))
+    st.caption(
+        _(
+            "A collection is a set of documents that are searched together, with its own rules for reading, "
+            "searching and answering."
+        )
+    )
     if not collections:
         st.info(_("There is no collection yet. Make one to add documents to it."), icon=":material/folder_off:")
     with st.grid(3, min_column_width=300):
@@ -291,7 +296,7 @@ def draw_binned(binned: Sequence[BinnedCollection]) -> None:
                     key=f"collections_restore_{collection.id}",
                     icon=":material/restore_from_trash:",
                     on_click=attempt,
-                    args=(_("{name} is back.", name=collection.name), partial(take_back, collection.id)),
+                    args=(_("{name} is restored.", name=collection.name), partial(take_back, collection.id)),
                 )
                 st.button(
                     red(_("Delete for good")),
@@ -384,7 +389,11 @@ def draw_opened(collection: Collection) -> None:
     if collection.groups:
         readers = plain(", ".join(collection.groups))
         st.markdown(
-            _(":orange-badge[:material/lock: Only for {readers}] Others do not see that it exists.", readers=readers)
+            _(
+                ":orange-badge[:material/lock: Only for {readers}] Other people do not see that this collection "
+                "exists.",
+                readers=readers,
+            )
         )
     if profile.is_personal:  # The collection is about the answering person.
         outside = partial(draw_outside, services(), identity, collection)

@@ -181,7 +181,7 @@ def undo_discard(document: Document) -> None:
 @attempted
 def keep_both(document: Document) -> None:
     library.keep_both(identity, document.id)
-    decide(document, _("Kept as a document of its own."))
+    decide(document, _("Kept as a separate document."))
 
 
 @attempted
@@ -507,7 +507,7 @@ def waiting_files(figures: Sequence[DocumentFigures]) -> list[WaitingFile]:
     waiting = {document.id for document in estimated}
     for document_id, card in cards.items():
         if document_id not in waiting and not card.decision:
-            cards[document_id] = card._replace(decision=_("This file no longer waits for a decision."))
+            cards[document_id] = card._replace(decision=_("This file no longer needs a decision."))
     return list(cards.values())
 
 
@@ -873,7 +873,7 @@ def draw_unsaved_one(
     with st.container(border=True, horizontal=True, vertical_alignment="center", key=f"documents_unsaved_{key}"):
         sentence = _("Your changes to “{title}” are not saved yet.", title=title)
         st.markdown(f":orange[:material/edit:] {plain(sentence)}", width="stretch")
-        st.button(_("Go on"), key=f"documents_unsaved_open_{key}", on_click=go_on)
+        st.button(_("Continue editing"), key=f"documents_unsaved_open_{key}", on_click=go_on)
         st.button(
             _("Discard the changes"),
             key=f"documents_unsaved_discard_{key}",

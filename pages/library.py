@@ -64,7 +64,7 @@ def opened_document() -> Document | None:
     except (KeyError, ValueError):
         return None
     except NotFound:
-        st.toast(_("This document does not exist, or is not open to you."), icon=":material/info:")
+        st.toast(_("This document does not exist, or you may not open it."), icon=":material/info:")
         open_document(None)
         return None
     return document if document.status == DocumentStatus.COMPLETED else None
@@ -82,7 +82,7 @@ def draw_list(opened: Document | None) -> None:
         filters = replace(filters, found_ids=library.with_words(identity, filters.text))
     total, _newest = library.count_found(identity, filters)
     if not total:
-        st.caption(_("Nothing holds these words.") if text else _("There are no documents yet."))
+        st.caption(_("Nothing contains these words.") if text else _("There are no documents yet."))
         return
     paged = paging("library_page", (text, chosen), total, rows=PAGE_ROWS)
     st.caption(count(total, "document", "documents"))
@@ -154,7 +154,7 @@ def draw_search(document: Document) -> None:
 
 def draw_places(findings: list[Finding], *, has_pages: bool) -> None:
     if not findings:
-        st.caption(_("Nothing in this document holds these words."))
+        st.caption(_("Nothing in this document contains these words."))
     with (
         st.container(height=min(64 * len(findings) + 16, 230), border=False, gap="xsmall")
         if findings

@@ -99,7 +99,7 @@ def pages_for(identity: Identity, collections: Sequence[Collection], *, waiting:
             title=_("Collections"),
             url_path="collections",
             icon=":material/library_books:",
-            help=_("Which documents are searched together, and how they are read, searched and answered from."),
+            help=_("Which documents are searched together, and how they are read, searched and used for answers."),
         ),
         analytics,
     ]
@@ -109,7 +109,7 @@ def pages_for(identity: Identity, collections: Sequence[Collection], *, waiting:
             title=_("Set-up"),
             url_path="set-up",
             icon=":material/rocket_launch:",
-            help=_("What a new company does first, the keys of providers, and better models for its documents."),
+            help=_("First steps for a new company, keys of providers, and better models for documents."),
         ),
         st.Page(
             "people.py",
@@ -134,7 +134,7 @@ def pages_for(identity: Identity, collections: Sequence[Collection], *, waiting:
             "health.py",
             title=_("Health"),
             icon=":material/monitor_heart:",
-            help=_("The configuration, what a missing key would add, and whether the providers answer."),
+            help=_("The current configuration, what another key would add, and whether the providers answer."),
         ),
         st.Page(
             "privacy.py",

@@ -163,7 +163,7 @@ def draw_results(collection: Collection, references: FoundReferences) -> None:
         st.caption(_("No reference fits. Add some, or search without the filters."))
     chosen = [item for item in references.results if draw_reference(item)]
     block = reference_block(profile_of(collection), chosen)
-    with st.expander(_("What the model gets, exactly"), icon=":material/data_object:"):
+    with st.expander(_("The exact text that the model gets"), icon=":material/data_object:"):
         st.code(block or _("No references."), language=None, wrap_lines=True)
     st.text_area(
         _("Your wishes for the draft"),

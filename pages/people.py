@@ -14,7 +14,7 @@ import streamlit as st
 from rag.access.mail import can_send, list_text, people_from, send_invitations
 from rag.access.sessions import OpenSession
 from rag.errors import RagError, SignInAgain
-from rag.language import N_, _, listed
+from rag.language import N_, _, listed, ngettext
 from rag.services import require, services
 from rag.storage.database import one_act
 from rag.types import Account, Role
@@ -161,7 +161,7 @@ def show_invited(invited: Sequence[tuple[str, str, str]]) -> None:
                     draw_copy_button(link, _("Copy the link"))
         table = "".join(f"{email}\t{link}\n" for email, link in links)
         with st.container(horizontal=True):
-            draw_copy_button(table, _("Copy all with their addresses"))
+            draw_copy_button(table, _("Copy all links with their e-mail addresses"))
     draw_end_button(_("Done"), "people_invited")
 
 
@@ -433,7 +433,11 @@ with draw_head(_("People"), is_title=True):
 active = [person for person in people if person.is_active]
 admins = sum(person.role is Role.ADMIN for person in active)
 waiting = sum(person.password_asked_at is not None for person in active)
-lost = _(" · {waiting} a new password", waiting=count(waiting, "person needs", "people need")) if waiting else ""
+lost = (
+    ngettext(" · {count} person needs a new password", " · {count} people need a new password", waiting)
+    if waiting
+    else ""
+)
 disabled = _(" · {people} disabled", people=thousands(len(people) - len(active))) if len(active) < len(people) else ""
 st.caption(f"{count(len(active), 'active account')} · {count(admins, 'administrator')}{disabled}{lost}")
 actions.draw_problem("people_error", is_once=True)

@@ -32,7 +32,7 @@ def amount(price: Decimal | None) -> str:
 
 def planned(price: Price) -> str:
     return ", ".join(
-        _("{price} from {day}", price=amount(change.price) or _("as listed"), day=day(change.valid_from))
+        _("{price} from {day}", price=amount(change.price) or _("the listed price"), day=day(change.valid_from))
         for change in price.planned
     )
 

@@ -25,7 +25,7 @@ COUNTED = {
     "questions": N_("Questions"),
     "conversations": N_("Conversations"),
     "ratings": N_("Ratings"),
-    "help_requests": N_("Questions to a person"),
+    "help_requests": N_("Questions sent to a person"),
     "acts": N_("Entries of the audit log"),
 }
 
@@ -51,8 +51,8 @@ def save_names() -> None:
 def draw_retention() -> None:
     st.header(_("How long texts are kept"), anchor=False)
     st.caption(
-        _("Questions, answers, what was sent to models, comments and conversations are forgotten after this time, "
-          "every night. Costs, times and outcomes stay: they name nobody.")
+        _("Every night, questions, answers, texts sent to models, comments and conversations that are older than "
+          "this are deleted. Costs, times and outcomes stay, because they name nobody.")
     )  # fmt: skip
     days = privacy.retention_days(identity.tenant_id) or 0
     options = sorted({*RETENTION, days})
@@ -61,11 +61,11 @@ def draw_retention() -> None:
         for option in options
     })  # fmt: skip
     st.selectbox(
-        _("Forget texts after"), options, index=options.index(days), format_func=labels.of, key="privacy_retention",
+        _("Delete texts after"), options, index=options.index(days), format_func=labels.of, key="privacy_retention",
         on_change=save_retention, width=320,
-        help=_("At least {days} days, so that an answer can be read again.", days=LEAST_DAYS),
+        help=_("Choose at least {days} days, so that answers can be read again.", days=LEAST_DAYS),
     )  # fmt: skip
-    st.header(_("Who sees who asked"), anchor=False)
+    st.header(_("Who may see who asked a question"), anchor=False)
     st.caption(
         _("The people chosen here see names beside each question in Analytics and in the export. All others see "
           "only groups. The audit log records who reads another person's question.")

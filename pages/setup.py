@@ -364,7 +364,7 @@ def draw_model(model: InstallationModel) -> None:
                     _("Model by {provider}", provider=provider_name(model_list.provider)),
                     names,
                     index=names.index(chosen) if chosen else None,
-                    placeholder=_("Each collection's own setting"),
+                    placeholder=_("As set in each collection"),
                     accept_new_options=True,
                     key=f"setup_model_name_{model.setting}",
                     width=420,

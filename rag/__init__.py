@@ -429,7 +429,7 @@ def _text(name: str, value: object) -> str:
     from rag.types import storable
 
     if not isinstance(value, str):
-        raise InvalidInput(f"`{name}`: a text is needed, and not {type(value).__name__}.")
+        raise InvalidInput(f"`{name}` has to be a text, not {type(value).__name__}.")
     return storable(value.replace("\0", ""))
 
 
@@ -448,7 +448,7 @@ def _read(file: bytes | str | Path | BinaryIO) -> tuple[bytes, str]:
         except OSError as exc:
             raise InvalidInput(f"{path} cannot be read: {exc.strerror}.") from exc
         except ValueError:
-            raise InvalidInput("The path of the file has a character that no path can have.") from None
+            raise InvalidInput("The path of the file contains a character that is not possible in a path.") from None
     content = file.read() if hasattr(file, "read") else None
     if not isinstance(content, bytes):
         raise InvalidInput("`file` is the content of a file, its path, or the file opened for reading bytes.")

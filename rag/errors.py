@@ -172,7 +172,7 @@ class TextChanged(RagError):
 
 
 class NotFound(RagError):
-    """This does not exist, or no longer."""
+    """This does not exist. It may have been deleted."""
 
     status = 404
 

@@ -227,7 +227,7 @@ class ScheduledWork:
             spent, amount = dollars(budget.spent, 2), dollars(budget.amount, 2)
             if budget.is_spent:
                 subject = _("The budget of {name} is spent", name=whose)
-                more = _(" Until next month, searching works and no paid model is called.")
+                more = _(" Until next month, search still works, but no paid model is called.")
             else:
                 subject, more = _("Most of the budget of {name} is spent", name=whose), ""
             text = _("{spent} of {amount} are spent this month.", spent=spent, amount=amount) + more

@@ -37,7 +37,7 @@ def normal_domain(text: str) -> str:
     """Return the domain after the @, in lower case. Raises `InvalidInput` for an invalid domain."""
     domain = text.strip().lower().removeprefix("@")
     if not is_email(f"name@{domain}"):
-        raise InvalidInput(f"{text!r} is no domain of e-mail addresses. Write it as example.com.")
+        raise InvalidInput(f"{text!r} is not a domain of e-mail addresses. Write it like example.com.")
     return domain
 
 

@@ -33,7 +33,7 @@ SCOPES = {
     "documents:write": N_("Add, change and delete documents"),
     "sync": N_("Sync collections with their sources"),
     "scim": N_("Add, change and deactivate people and groups (SCIM)"),
-    "admin": N_("Everything, also settings and details of the service"),
+    "admin": N_("Everything, including settings and details of the service"),
 }
 READ_SCOPES = frozenset({"chat", "search", "documents:read"})
 #: These scopes need an administrator's role; their endpoints check the scope.

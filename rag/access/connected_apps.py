@@ -289,7 +289,7 @@ def check_address(address: str) -> None:
         parts = urlsplit(address)
         host, _ = parts.hostname or "", parts.port
     except ValueError:
-        raise InvalidInput("An address of the program cannot be read.") from None
+        raise InvalidInput("One of the program's addresses is not valid.") from None
     scheme = parts.scheme.lower()
     is_web = scheme == "https" or (scheme == "http" and host in LOOPBACK)
     is_own = scheme in OWN_SCHEMES or re.fullmatch(r"[a-z][a-z0-9-]*(\.[a-z0-9-]+)+", scheme) is not None

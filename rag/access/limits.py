@@ -304,7 +304,7 @@ class ResetRequests:
                 same.popleft()
             if len(same) >= RESETS_FOR_ONE:
                 seconds = math.ceil(same[0] + RESETS_WITHIN_SECONDS - now)
-                message = f"This was asked for too often. Wait {math.ceil(seconds / 60)} min and try again."
+                message = f"A new password was requested too often. Wait {math.ceil(seconds / 60)} min and try again."
                 raise TooManyAttempts(message, wait_seconds=seconds)
             same.append(now)
             self._asked.move_to_end(email)

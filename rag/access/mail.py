@@ -150,7 +150,7 @@ def _from_table(lines: Sequence[str], head: Sequence[str], separator: str) -> li
             raise InvalidInput(f"Line {number} has no e-mail address.")
         role = values["role"].lower()
         if role and role not in ROLE_WORDS:
-            raise InvalidInput(f"Line {number}: {values['role']} is no role. Use employee, manager or admin.")
+            raise InvalidInput(f"Line {number}: {values['role']} is not a role. Use employee, manager or admin.")
         people.append(
             Invitee(email=values["email"], name=values["name"], role=ROLE_WORDS.get(role), group=values["group"])
         )
@@ -166,7 +166,7 @@ def _from_addresses(lines: Sequence[str]) -> list[Invitee]:
             elif "@" in part and " " not in part:
                 people.append(Invitee(email=part))
             else:
-                raise InvalidInput(f"Line {number}: “{part[:80]}” is no e-mail address.")
+                raise InvalidInput(f"Line {number}: “{part[:80]}” is not an e-mail address.")
     return people
 
 

@@ -370,7 +370,7 @@ def put_correction(
 
 @router.delete(
     "/api/documents/{document_id}/pages/{page}/correction",
-    summary="Back to the text as read",
+    summary="Return to the text read from the file",
     dependencies=[WRITE],
     responses=problems(409, 422),
 )

@@ -69,7 +69,7 @@ def probe_checks(parts: Services) -> list[Check]:
             state="failed" if probe.error else "ok",
             sentence=_("{error} ({ms} ms)", error=translated(probe.error), ms=number(probe.ms))
             if probe.error
-            else _("Answered a free call in {ms} ms.", ms=number(probe.ms)),
+            else _("The provider answered a free test call in {ms} ms.", ms=number(probe.ms)),
         )
         for probe in parts.providers.probe()
     ]
@@ -307,7 +307,7 @@ def _embedder(parts: Services) -> Check:
                 state="ok",
                 sentence=_("Searches compare words and meaning, both built in.") + _meaning_progress(parts),
                 detail=_(
-                    "{embedder} for words and {model} for meaning, both built in.",
+                    "{embedder} compares words and {model} compares meaning. Both are built in.",
                     embedder=identifier,
                     model=meaning.model,
                 ),
@@ -325,7 +325,7 @@ def _embedder(parts: Services) -> Check:
                 embedder=identifier,
             ),
         )
-    return Check(name=_("Embeddings"), state="ok", sentence=_("{embedder} for new collections.", embedder=identifier))
+    return Check(name=_("Embeddings"), state="ok", sentence=_("New collections use {embedder}.", embedder=identifier))
 
 
 def _meaning_progress(parts: Services) -> str:

@@ -502,7 +502,7 @@ class Evaluations:
         ]
         both = [question for question in figures_by_question[0] if question in figures_by_question[1]]
         if not both:
-            raise InvalidInput("These two runs asked no question in common.")
+            raise InvalidInput("These two runs have no question in common.")
         return compare(
             [figures_by_question[0][question] for question in both],
             [figures_by_question[1][question] for question in both],

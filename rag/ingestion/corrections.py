@@ -136,7 +136,7 @@ class Corrections:
             waiting = not_applied(latest, rows)
             ended = next((c for c in waiting if c.id == correction_id), None)
             if ended is None:
-                raise NotFound("This correction no longer waits for a decision.")
+                raise NotFound("This correction no longer needs a decision.")
             self._add(
                 connection, document, replace(ended, text_before=ended.text_after or "", text_after=None), ended.id
             )
@@ -149,7 +149,7 @@ class Corrections:
         require_admin(identity)
         document = find_document(self._database, identity, document_id)
         if document is None:
-            raise NotFound("This document does not exist, or no longer.")
+            raise NotFound("This document does not exist. It may have been deleted.")
         return document
 
     def _change(
@@ -258,7 +258,7 @@ class Corrections:
             connection.execute(queries["copy_pages"], {"document_id": document.id, "new_id": new_id})
             store_texts(connection, replace(document, id=new_id), change.before, change.after, change.sections)
             return UUID(str(new_id))
-        raise NotFound("This document does not exist, or no longer.")
+        raise NotFound("This document does not exist. It may have been deleted.")
 
     def _add(
         self, connection: Connection, document: Document, correction: PageCorrection, follows: UUID | None

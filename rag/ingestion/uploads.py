@@ -245,17 +245,17 @@ TAGS_WAIT = N_("Searches already find this document. Its summary, topics and que
 #: Singular and plural.
 AWAITED = (
     N_(
-        "Page {pages} will be read by text recognition. How much text that gives is not known yet: the estimate "
-        "assumes {characters} characters a page."
+        "Page {pages} will be read by text recognition. The amount of text is not known yet, so the estimate assumes "
+        "{characters} characters a page."
     ),
     N_(
-        "Pages {pages} will be read by text recognition. How much text that gives is not known yet: the estimate "
+        "Pages {pages} will be read by text recognition. The amount of text is not known yet, so the estimate "
         "assumes {characters} characters a page."
     ),
 )
 EMPTY = (
-    N_("Page {pages} has no text and cannot be searched; scanned pages need OCR."),
-    N_("Pages {pages} have no text and cannot be searched; scanned pages need OCR."),
+    N_("Page {pages} has no text and cannot be searched. Scanned pages need text recognition."),
+    N_("Pages {pages} have no text and cannot be searched. Scanned pages need text recognition."),
 )
 ON_PAGES = (N_("Page {pages}: {remark}"), N_("Pages {pages}: {remark}"))
 IN_BRACKETS = (N_("(Page {pages})"), N_("(Pages {pages})"))

@@ -15,7 +15,9 @@ from rag.types import Collection, Identity, Role
 
 OUTSIDE = N_("I do not answer in channels that are shared with other companies. Write me a direct message.")
 WAITING = N_("Reading the documents … If no answer has come in three minutes, please ask again.")
-LONGER = N_("The answer is longer than fits here. All of it is among your conversations in HR Assistant.")
+LONGER = N_(
+    "The answer is too long to be shown here. You find the whole answer among your conversations in HR Assistant."
+)
 PRIVATE = N_("“{name}” may be read by some groups only, so I do not answer here. Write me a direct message.")
 
 

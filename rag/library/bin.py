@@ -96,7 +96,7 @@ class Bin:
         with one_act():
             binned = self._put(identity, document_ids, is_unconfirmed=is_unconfirmed)
         if is_unconfirmed and document_ids and not binned:
-            raise InvalidInput("This document is no longer waiting for a decision. Delete it in the library instead.")
+            raise InvalidInput("This document no longer needs a decision. Delete it in the library instead.")
         return len(binned.intersection(document_ids))
 
     def _put(self, identity: Identity, document_ids: Sequence[UUID], *, is_unconfirmed: bool) -> set[UUID]:
@@ -122,7 +122,7 @@ class Bin:
         where = {"collection_id": collection_id}
         with one_act(), self._database.transaction(identity) as connection:
             if connection.execute(queries["bin_collection"], where).fetchone() is None:
-                raise NotFound("This collection does not exist, or no longer.")
+                raise NotFound("This collection does not exist. It may have been deleted.")
             rows = connection.execute(queries["bin_documents_of"], where).fetchall()
             answered = [document_id for document_id, status in rows if status == "completed"]
             remove_documents(connection, tenant_id=identity.tenant_id, document_ids=answered)

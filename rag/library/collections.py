@@ -60,7 +60,7 @@ class CollectionLibrary:
         """Return a collection. Raises `NotFound`, also for collections in other tenants."""
         collections = find_collections(self._database, who, collection_id=collection_id)
         if not collections:
-            raise NotFound("This collection does not exist, or no longer.")
+            raise NotFound("This collection does not exist. It may have been deleted.")
         return collections[0]
 
     def choose(
@@ -244,7 +244,7 @@ def narrowing_metadata(profile: Profile, values: Mapping[str, str]) -> dict[str,
     for name, value in values.items():
         if name not in profile.search.metadata_filters:
             fields = ", ".join(profile.search.metadata_filters) or "none"
-            raise InvalidInput(f"Documents here cannot be narrowed by {name[:40]!r}; they can by: {fields}.")
+            raise InvalidInput(f"A search in this collection cannot be narrowed by {name[:40]!r}, only by: {fields}.")
         if clean_value := " ".join(value.split())[:LONGEST_METADATA]:
             metadata[name] = clean_value
     return metadata

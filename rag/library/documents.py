@@ -236,7 +236,7 @@ class DocumentLibrary(CollectionLibrary):
         """
         if not self._remove(identity, document_id, (DocumentStatus.ESTIMATED, DocumentStatus.READING)):
             self.get(identity, document_id)
-            raise InvalidInput("This document is no longer waiting for a decision. Delete it in the library instead.")
+            raise InvalidInput("This document no longer needs a decision. Delete it in the library instead.")
 
     def retry(self, identity: Identity, document_id: UUID) -> Document:
         """Queue a failed document again; finished steps are kept.
@@ -309,7 +309,7 @@ class DocumentLibrary(CollectionLibrary):
         """Lock a collection until the transaction ends, and return its name. Raises `NotFound`."""
         row = connection.execute(queries["lock_collection"], {"collection_id": collection_id}).fetchone()
         if row is None:
-            raise NotFound("This collection does not exist, or no longer.")
+            raise NotFound("This collection does not exist. It may have been deleted.")
         return str(row[2])
 
     # Looking
@@ -396,7 +396,7 @@ class DocumentLibrary(CollectionLibrary):
         require_admin(identity)
         title = f"{self.get(identity, document_id).title} (2)"
         if not self._database.execute(identity, "keep_both", document_id=document_id, title=title):
-            raise InvalidInput("This file no longer waits for a decision.")
+            raise InvalidInput("This file no longer needs a decision.")
         return self.confirm(identity, document_id)
 
     # What the tenant's administrators chose
@@ -543,7 +543,7 @@ class DocumentLibrary(CollectionLibrary):
         """Return a document's file; a password was removed at upload. Raises `NotFound`."""
         document = self.get(who, document_id)
         if not document.file_path:
-            raise NotFound("This document was registered without a file; its text is on its pages.")
+            raise NotFound("This document was added without a file. You can find its text on its pages.")
         return self._files.get(document.tenant_id, document.file_path)
 
     def page_image(

@@ -144,7 +144,7 @@ class DocumentMetadata:
         with self._database.transaction(identity) as connection:
             rows = connection.execute(queries["change_metadata"], parameters).fetchall()
             if not rows:
-                raise NotFound("This document does not exist, or no longer.")
+                raise NotFound("This document does not exist. It may have been deleted.")
             published: dict[UUID, list[UUID]] = {}
             for document_id, collection_id, status in rows if is_indexed_again else ():
                 if status == DocumentStatus.COMPLETED:

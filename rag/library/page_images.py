@@ -73,5 +73,5 @@ def readable_document(database: Database, who: Who, document_id: UUID) -> Docume
     """Return a document. Raises `NotFound` if it does not exist or this person may not read it."""
     document = find_document(database, who, document_id)
     if document is None:
-        raise NotFound("This document does not exist, or no longer.")
+        raise NotFound("This document does not exist. It may have been deleted.")
     return document

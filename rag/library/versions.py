@@ -168,5 +168,5 @@ class Versions:
     def _job(self, identity: Identity, document_id: UUID) -> DocumentJob:
         require_admin(identity)
         if find_document(self._database, identity, document_id) is None:
-            raise NotFound("This document does not exist, or no longer.")
+            raise NotFound("This document does not exist. It may have been deleted.")
         return self._control.job(identity.tenant_id, document_id)

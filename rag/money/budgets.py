@@ -81,8 +81,12 @@ class Budget:
 class BudgetShares(BaseModel):
     """Percentages to be spent before administrators are warned, and before people are asked; `None`: never."""
 
-    warn_percent: Annotated[int, Field(title=N_("Warn from (%)"), ge=0, le=100), "percent"] = 80
-    ask_percent: Annotated[int, Field(title=N_("Ask from (%)"), ge=0, le=100), "percent"] | None = None
+    warn_percent: Annotated[
+        int, Field(title=N_("Warn administrators from this share of the budget (%)"), ge=0, le=100), "percent"
+    ] = 80
+    ask_percent: (
+        Annotated[int, Field(title=N_("Ask people from this share of the budget (%)"), ge=0, le=100), "percent"] | None
+    ) = None
 
 
 USUAL_SHARES = BudgetShares()

@@ -156,8 +156,8 @@ class Chunking(Part):
     chunking_by_type: Pairs = setting(
         (("resume", "professional"), ("linkedin", "professional"), ("journey", "narrative"), ("github", "markdown"),
          ("generic", "generic")),
-        "Cutting by kind", "How each kind of document is split.", source="001 Chunking Strategies",
-        only_with=("chunking_method", ("auto",)))
+        "Splitting method for each kind of document", "How each kind of document is split.",
+        source="001 Chunking Strategies", only_with=("chunking_method", ("auto",)))
     professional_minimum_tokens: int = setting(
         400, "Résumé, smallest passage", unit="tokens", bounds=(1, 8000), source="001 2.1",
         only_with=PROFESSIONAL)
@@ -188,8 +188,8 @@ class Chunking(Part):
         25, "Markdown, overlap", unit="words", bounds=(1, 500), source="001 2.4",
         only_with=MARKDOWN)
     generic_chunk_size: int = setting(
-        0, "Other kinds, passage size", "0 uses the passage size above.", unit="characters", bounds=(0, 8000),
-        source="001 2.5", only_with=("chunking_method", ("generic", "auto")))
+        0, "Passage size for other kinds of document", "If this is 0, the passage size above is used.",
+        unit="characters", bounds=(0, 8000), source="001 2.5", only_with=("chunking_method", ("generic", "auto")))
 
     @model_validator(mode="before")
     @classmethod
@@ -241,7 +241,7 @@ class Reading(Part):
         "Only the name of a larger attachment is kept.", unit="bytes", bounds=(0, 100 * 1024 * 1024),
         source="000 Attachment Processing")
     chunk_tags: Words = setting(
-        (), "Tags of passages", "What a model writes about each passage.", source="002 4")
+        (), "Tags of passages", "Tags that a model writes for each passage.", source="002 4")
     tag_values: Pairs = setting(
         (), "Words allowed for each tag",
         "The words allowed for each tag, separated by commas. A model chooses a fitting word.",
@@ -258,16 +258,16 @@ class Embedding(Part):
         "openai/text-embedding-3-small@1536", "Embedding model", "Turns passages into vectors.", locked=EMBEDDER_LOCKED,
         source="004 DEFAULT_EMBEDDING_MODEL")
     index_titles: bool = setting(
-        True, "Titles with passages",
-        "Embeds and indexes each passage together with its title and section, and indexes the words of its folder.",
+        True, "Search titles and sections too",
+        "Searches also find a passage by the title of its document, by its section and by the words of its folder.",
         source="measured: near-twin documents differ in little else; 003 1.3 embeds the passage alone")
     embedding_batch_size: int = setting(
         100, "Passages per request", "How many passages are sent to the embedding model in one request.",
         unit="passages", bounds=(1, 2048), source="000 OpenAI Embedding")
     share_requests: bool = setting(
         False, "Requests for several documents",
-        "Documents of a source wait until they fill a whole request to a paid embedding model. The cost of these "
-        "requests is counted for the collection, not for each document.", source="000 Batch Size")
+        "Documents from a source wait until there are enough of them for a full request to a paid embedding model. "
+        "The cost of these requests is counted for the collection, not for each document.", source="000 Batch Size")
     embedding_delay_ms: int = setting(
         0, "Pause between requests", unit="ms", bounds=(0, 60_000), source="001 Embedding Generation")
 
@@ -283,7 +283,7 @@ class Search(Part):
     group = "Search"
 
     search_type: Literal["vector", "hybrid"] = setting(
-        "hybrid", "Search", "How passages are looked for.", applies="per call",
+        "hybrid", "Search", "How the search looks for passages.", applies="per call",
         source="measured: 004 searches by vector alone; keywords beside it find more on every set")
     top_k: int = setting(
         5, "Passages wanted", "How many passages an answer is written from.", unit="passages", bounds=(1, 50),
@@ -291,15 +291,16 @@ class Search(Part):
         source="004 DEFAULT_TOP_K")
     every_result: bool = setting(
         False, "Searches return everything",
-        "A search that names no number returns every passage that exceeds the similarity or contains a word of the "
-        "question, at most 1,000. Answers are still written from the number of passages set as “Passages wanted”.",
+        "A search that does not say how many passages it wants returns every passage that is similar enough or "
+        "contains a word of the question, at most 1,000. Answers are still written from the number of passages set "
+        "as “Passages wanted”.",
         source="003 2.2 C and 2.4")
     candidate_factor: int = setting(
-        4, "Candidates per passage",
+        4, "Candidates for each passage wanted",
         "For each passage wanted, the search first finds this many candidates. It then ranks all candidates.",
         bounds=(1, 50), applies="per call", source="001 Search Implementation")
     neighbour_factor: int = setting(
-        20, "Neighbours per passage",
+        20, "Passages compared for each passage wanted",
         "In a large collection, the vector index compares this many passages for each passage wanted.", bounds=(1, 200),
         source="001 Search Implementation")
     threshold_mode: ThresholdMode = setting(
@@ -308,7 +309,8 @@ class Search(Part):
         source="measured: OpenAI's present models seldom reach the 0.7 of 004")
     similarity_threshold: float | None = setting(
         0.7, "Fixed similarity",
-        "0 means nothing in common, 1 means the same. Each embedding model needs its own value.",
+        "A similarity of 0 means that two texts have nothing in common, 1 that they are the same. Each embedding "
+        "model needs its own value.",
         unit="cosine similarity", bounds=(-1, 1), applies="per call", source="004 SIMILARITY_THRESHOLD",
         only_with=("threshold_mode", ("absolute",)))
     strict_threshold: bool = setting(
@@ -323,15 +325,15 @@ class Search(Part):
         "How strongly long passages are moved down in the keyword search (b of BM25).",
         bounds=(0, 1), source="003 2.2")
     tokenizer: Literal["languages", "plain"] = setting(
-        "languages", "Words of the keyword search",
+        "languages", "Splitting into words for the keyword search",
         "How the keyword search divides a text into words.",
         applies="to new documents", source="003 2.3 B: plain; measured: by language finds more on every set")
     korean_analyser: Literal["bigrams", "kiwi"] = setting(
-        "bigrams", "Korean words",
+        "bigrams", "Splitting of Korean words",
         "How Korean words are split for the keyword search.",
         applies="to new documents", source="measured")
     fusion: Literal["weighted", "raw", "rrf"] = setting(
-        "weighted", "Combining both searches",
+        "weighted", "How both searches are combined",
         "How the results by meaning and the results by keywords are combined into one list.", applies="per call",
         source="003 2.3")
     vector_weight: float = setting(0.6, "Weight of meaning", bounds=(0, 10), source="003 2.3", only_with=WEIGHTED)
@@ -345,8 +347,8 @@ class Search(Part):
         "The larger the constant, the less the difference between ranks counts.", bounds=(1, 1000), source="003 2.3")
     deduplication_characters: int = setting(
         0, "Duplicate passages",
-        "Two passages of a document count as duplicates if this many characters at their beginning are the same; 0 "
-        "compares the whole text.",
+        "Two passages of a document count as duplicates if they begin with the same characters, at least this many. "
+        "0 compares the whole text.",
         unit="characters", bounds=(0, 2000), applies="per call", source="003 2.4")
     refine_order: bool = setting(
         True, "Refine the order",
@@ -355,18 +357,18 @@ class Search(Part):
     one_result_per_document: bool = setting(
         False, "One passage per document", applies="per call", source="000 Search Configuration Options")
     maximum_per_document: int = setting(
-        0, "Passages per document", "The most passages from one document; 0 means no limit.", unit="passages",
-        bounds=(0, 50), applies="per call", source="chosen")
+        0, "Passages per document", "The most passages that are used from one document. 0 means no limit.",
+        unit="passages", bounds=(0, 50), applies="per call", source="chosen")
     categories: Words = setting(
         (), "Categories",
         "The categories of documents. The last category is for everything else.", source="000 Categories")
     filters_after_search: bool = setting(
-        False, "Filter afterwards",
+        False, "Filter after the search",
         "Narrows the results by category and year after the search, not during the search.",
         applies="per call", source="001 Search Implementation")
     opinion_queries: Pairs = setting(
         (), "Searches by kind of opinion", "The searches for each kind of opinion.", source="002 6")
-    metadata_filters: Words = setting((), "Filters", "Metadata that a search can be narrowed by.", source="003 4.2")
+    metadata_filters: Words = setting((), "Filters", "Metadata that can be used to narrow a search.", source="003 4.2")
 
 
 class Understanding(Part):
@@ -379,7 +381,7 @@ class Understanding(Part):
 
     query_patterns: Patterns = setting(
         (), "Question patterns",
-        "Regular expressions and the categories they mean, without look-around and back-references.",
+        "Regular expressions and the categories that they stand for. Look-around and back-references are not allowed.",
         source="001 Query Analysis")
     correct_spelling: bool = setting(
         True, "Correct spelling",
@@ -387,20 +389,21 @@ class Understanding(Part):
         "instead.",
         applies="per call", source="measured")
     filter_by_category: bool = setting(
-        True, "Categories in questions",
-        "A word in the question that means a category limits the search to this category.",
+        True, "Recognise categories in questions",
+        "If a word in the question stands for a category, only this category is searched.",
         applies="per call", source="001 Query Analysis")
     filter_by_year: bool = setting(
-        False, "Years in questions", "A year in the question limits the search to this year.", applies="per call",
-        source="001 Query Analysis")
+        False, "Recognise years in questions",
+        "If the question names a year, only documents of this year are searched.",
+        applies="per call", source="001 Query Analysis")
     filter_by_date: bool = setting(
-        False, "Dates in questions",
+        False, "Recognise dates in questions",
         "A time in the question, such as “since last March”, limits the search to that time.", applies="per call",
         source="000 Search Configuration Options")
     split_questions: bool = setting(
-        True, "Two questions in one",
-        "Also searches for each question in a message separately. Without a language model, each question gets a "
-        "separate answer.", applies="per call", source="measured")
+        True, "Several questions in one message",
+        "If a message contains several questions, each is also searched for separately. Without a language model, "
+        "each question gets a separate answer.", applies="per call", source="measured")
     expand_question: bool = setting(
         False, "Expand questions", "A language model adds words to the question that documents are likely to use.",
         applies="per call", source="chosen")
@@ -409,7 +412,7 @@ class Understanding(Part):
         "How many other wordings of the question a model writes.", bounds=(0, 5), applies="per call",
         source="chosen")
     decompose_question: bool = setting(
-        False, "Split questions by model", "A model splits the question into parts.", applies="per call",
+        False, "Split questions with a model", "A model splits the question into parts.", applies="per call",
         source="chosen")
 
 
@@ -419,35 +422,35 @@ class Ranking(Part):
     group = "Order"
 
     reranking: bool = setting(
-        True, "Reranking", "A second model reads the candidates and puts the best first.", applies="per call",
+        True, "Reranking", "A second model reads the passages found and puts the best first.", applies="per call",
         source="004 Reranking")
     rerank_model: FilledText = setting(
         "rerank-multilingual-v3.0", "Reranking model", bounds=(0, 120), source="004 Reranking",
         only_with=("reranking", (True,)))
     rerank_top_n: int = setting(
         0, "Passages kept",
-        "How many of the best passages are kept after reranking; 0 keeps all.", unit="passages", bounds=(0, 50),
+        "How many of the best passages are kept after reranking. 0 keeps all of them.", unit="passages", bounds=(0, 50),
         applies="per call", source="000 Search Configuration Options", only_with=("reranking", (True,)))
     rerank_each_wording: bool = setting(
         True, "Rerank in both languages",
-        "Compares passages in the question's language with the question, and all other passages with the "
-        "question's translation. If both kinds are found, this takes two calls. Off: one call compares all "
-        "passages with the translation.",
+        "Passages in the question's language are compared with the question itself, all other passages with its "
+        "translation. If the search finds both kinds, this takes two calls. Off: one call compares all passages with "
+        "the translation.",
         source="measured; 004 calls the reranker once", only_with=("reranking", (True,)))
     rerank_format: Text = setting(
         "", "What the reranker reads", "If this is empty, the reranker reads the title, section and text.",
         bounds=(0, 500), source="000 Reranking", only_with=("reranking", (True,)))
     recency_boost: bool = setting(False, "Recent documents first", applies="per call", source="000 Recency Boost")
     recency_steps: Steps = setting(
-        (), "Boost by age",
-        "A number of days, and the factor for documents up to that age.", unit="days", source="000 Recency Boost",
-        only_with=RECENCY)
+        (), "Factors by age",
+        "Numbers of days, each with the factor for documents that are at most this old.", unit="days",
+        source="000 Recency Boost", only_with=RECENCY)
     recency_older: float = setting(
         1.0, "Factor for older documents", bounds=(0.01, 100), source="000 Recency Boost", only_with=RECENCY)
     pinned_first: bool = setting(
         False, "Pinned and important first", applies="per call", source="000 Search Configuration Options")
     pinned_floor: float = setting(
-        0.0, "Likelihood for pinned posts to come first",
+        0.0, "Likelihood that a pinned post needs to come first",
         "A pinned or important post comes first only if it is at least this likely to answer the question. 0: these "
         "posts always come first.",
         bounds=(0, 1), source="chosen: 000 lets every pinned post lead", only_with=("pinned_first", (True,)))
@@ -463,18 +466,19 @@ class Ranking(Part):
         (), "Factors by year", "The first factor is for this year, the next for last year, and so on.",
         source="001 Re-ranking Signals", only_with=SIGNALS)
     quality_boost: float = setting(
-        1.0, "Factor for the best length", bounds=(0.01, 100), source="001 Re-ranking Signals", only_with=SIGNALS)
+        1.0, "Factor for passages of the best length", bounds=(0.01, 100), source="001 Re-ranking Signals",
+        only_with=SIGNALS)
     quality_minimum_words: int = setting(
-        0, "Best length from", unit="words", bounds=(0, 5000), source="001 Re-ranking Signals",
+        0, "Best passage length, from", unit="words", bounds=(0, 5000), source="001 Re-ranking Signals",
         only_with=SIGNALS)
     quality_maximum_words: int = setting(
-        0, "Best length to", unit="words", bounds=(0, 5000), source="001 Re-ranking Signals",
+        0, "Best passage length, to", unit="words", bounds=(0, 5000), source="001 Re-ranking Signals",
         only_with=SIGNALS)
     collapse_near_repeats: bool = setting(
         True, "Merge near duplicates",
         "Passages with nearly the same text count as one passage.", applies="per call", source="measured")
     only_evidence: bool = setting(
-        True, "Answer from evidence only",
+        True, "Answer only from relevant passages",
         "Uses only passages that may answer the question. If there are none, the answer says that the "
         "documents have nothing about it.",
         applies="per call", source="measured")
@@ -484,7 +488,7 @@ class Ranking(Part):
         "the question. Off: the search always returns the best passages.",
         source="000 Search Configuration Options: its search always returns the best five")
     stitch_neighbours: bool = setting(
-        True, "Read around passages",
+        True, "Include text around passages",
         "Gives the model the text before and after a passage, where there is room.", applies="per call",
         source="measured")
 
@@ -525,17 +529,17 @@ class Answer(Part):
     persona_facts: Text = setting("", "Facts about this person", bounds=(0, 4000), source="001 Query Processing")
     context_tokens: int = setting(
         4000, "Text the model reads",
-        "How much text from passages the model is given at most; a token is about four letters.", unit="tokens",
+        "The most text from passages that is given to the model. A token is about four letters.", unit="tokens",
         bounds=(200, 200_000), applies="per call", source="000 Context Building")
     context_characters: int = setting(
-        0, "Text the model reads, in characters", "0 means no limit in characters.", unit="characters",
-        bounds=(0, 1_000_000), source="001 Query Processing")
+        0, "Text the model reads, in characters", "0 means that the number of characters is not limited.",
+        unit="characters", bounds=(0, 1_000_000), source="001 Query Processing")
     source_prompt: bool = setting(
-        False, "Prompt of the source",
-        "Sends the model this profile's original prompt, in the same words and order, if the profile has one.",
+        False, "Original prompt",
+        "If this profile has an original prompt, the model gets this prompt word for word and in the same order.",
         source="000 Gemini Inference")
     numbered_passages: bool = setting(
-        True, "Numbers before passages",
+        True, "Number the passages",
         "The model cites passages by these numbers. Off: the sources are found by comparing the answer's words with "
         "the passages.",
         source="chosen: 000 Context Building has none")
@@ -554,7 +558,7 @@ class Answer(Part):
         1024, "Longest answer", unit="tokens", bounds=(16, 100_000),
         source="chosen: 004 gives none, and 1024 tokens are a page")
     own_replies: bool = setting(
-        True, "Replies of its own",
+        True, "Recognise greetings and special requests",
         "Greetings, questions about the assistant, and requests for a summary, a comparison or a list are answered in "
         "their own way. Off: the documents are searched, as for any other question.", source="chosen")
     rewrite_follow_ups: bool = setting(

@@ -278,9 +278,9 @@ class Feedback:
         reason.
         """
         if rating not in (0, 1):
-            raise InvalidInput(f"A rating is 0 or 1, not {rating!r}.")
+            raise InvalidInput(f"A rating has to be 0 or 1, not {rating!r}.")
         if reason not in ("", *REASONS):
-            raise InvalidInput(f"A reason is one of {', '.join(REASONS)}, not {reason!r}.")
+            raise InvalidInput(f"A reason has to be one of {', '.join(REASONS)}, not {reason!r}.")
         comment = re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", "", comment).strip()[:MAXIMUM_COMMENT_CHARACTERS]
         rated = self._database.execute(
             identity,

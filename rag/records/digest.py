@@ -79,7 +79,7 @@ def digest_title(company: str, period: Period, filters: Filters, chosen: Sequenc
     title = _("{name}: {first} to {last}", name=company, first=day(period.first), last=day(period.last))
     if filters == Filters():
         return title
-    return ": ".join(filter(None, (_("{title}, a part of the questions", title=title), " · ".join(chosen))))
+    return ": ".join(filter(None, (_("{title}, only some of the questions", title=title), " · ".join(chosen))))
 
 
 def make_digest(analytics: Analytics, gaps: Gaps, who: Who, period: Period, filters: Filters, *, title: str) -> Digest:
@@ -118,7 +118,9 @@ def _figures(summary: Summary) -> list[tuple[str, str]]:
         (_("Cost"), _with_previous(_dollars(now.known_cost), _dollars(before.known_cost))),
     ]
     if now.unpriced_calls:
-        rows.append((_("Unpriced calls"), _("{calls}, not in the cost", calls=number(now.unpriced_calls))))
+        rows.append(
+            (_("Calls without a price"), _("{calls}, not included in the cost", calls=number(now.unpriced_calls)))
+        )
     return rows
 
 
@@ -131,7 +133,7 @@ def _percent(share: float | None) -> str:
 
 
 def _dollars(cost: Decimal | None) -> str:
-    return _("unpriced") if cost is None else dollars(cost, 2)
+    return _("price unknown") if cost is None else dollars(cost, 2)
 
 
 def _seconds(summary: Summary, stage: str) -> tuple[str, str]:

@@ -73,7 +73,7 @@ class HelpRequests:
         Raises `NotFound` if the message is not an answer to this person, `InvalidInput` for an unknown reason.
         """
         if reason not in get_args(Reason):
-            raise InvalidInput(f"A reason is one of {', '.join(get_args(Reason))}, not {reason!r}.")
+            raise InvalidInput(f"A reason has to be one of {', '.join(get_args(Reason))}, not {reason!r}.")
         request_id = self._database.fetch_value(
             identity,
             "open_help_request",

@@ -70,7 +70,7 @@ WAITED = {WHOLE: N_("Whole answer"), FIRST: N_("First words")} | {stage: STAGE_N
 PARTS_BY: Mapping[PartsBy, str] = {"group": N_("Group"), "language": N_("Language"), "collection": N_("Collection")}
 PURPOSE_NAMES = {
     "question": N_("Questions"),
-    "search": N_("Searches of programs"),
+    "search": N_("Searches by programs"),
     "evaluation": N_("Evaluation"),
     "document": N_("Documents"),
     "other": N_("Other"),
@@ -148,15 +148,22 @@ def draw_metrics(who: Identity, summary: Summary, period: Period, *, zone: str, 
             trend=Trend([day.helpful / day.rated for day in days if day.rated]),
             help_text=ngettext("Based on {count} rated answer.", "Based on {count} rated answers.", now.rated),
         )  # fmt: skip
-        _draw_time(_("First words"), FIRST, summary, _("Half of the answers began within this time, 95 of 100 within "
-                                                      "the time of p95."))  # fmt: skip
-        _draw_time(_("Whole answer"), WHOLE, summary, _("Half of the answers were complete within this time, 95 of 100 "
-                                                       "within the time of p95."))  # fmt: skip
+        _draw_time(_("First words"), FIRST, summary, _("Half of the answers began within this time. “p95” is the "
+                                                       "time within which 95 of 100 answers began."))  # fmt: skip
+        _draw_time(
+            _("Whole answer"),
+            WHOLE,
+            summary,
+            _(
+                "Half of the answers were complete within this time. “p95” is the time within which 95 of 100 answers "
+                "were complete."
+            ),
+        )
         draw_metric(
-            _("Cost"), _("unpriced") if now.known_cost is None else plain(money(now.known_cost)),
+            _("Cost"), _("price unknown") if now.known_cost is None else plain(money(now.known_cost)),
             grown(now.cost, before.cost, "inverse"), trend=Trend([float(day.cost) for day in days], "area"),
-            help_text=_("All recorded costs: of questions, searches of programs, evaluations, and processing "
-                        "documents with text recognition."),
+            help_text=_("All recorded costs of questions, searches by programs, evaluations, and processing "
+                        "documents, text recognition included."),
         )  # fmt: skip
         draw_metric(
             _("Cost per answer"), "–" if now.cost_per_answer is None else plain(money(now.cost_per_answer)),
@@ -188,13 +195,15 @@ def _draw_context(who: Identity, summary: Summary, period: Period, *, zone: str,
     about = (
         _("Each question shows who asked it. The audit log records when you read a question of somebody else.")
         if shows_names
-        else _("Questions are personal: you see groups, never names or addresses.")
+        else _("Questions are personal, so you see only groups, never names or addresses.")
     )
     days = _("Days begin and end in the time zone {zone}.", zone=zone)
     st.markdown(f":small[:gray[:material/shield_person: {plain(f'{words} {days} {about}')}]]")
     if now.unpriced_calls:
         missing = ngettext(
-            "{count} unpriced call not in the cost", "{count} unpriced calls not in the cost", now.unpriced_calls
+            "{count} call without a price is not included in the cost",
+            "{count} calls without a price are not included in the cost",
+            now.unpriced_calls,
         )
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f":orange-badge[{plain(missing)}]", width="content")
@@ -260,7 +269,7 @@ def moved(now: float | None, before: float | None, color: DeltaColor = "off") ->
     if now is None or before is None:
         return Change(None)
     change = (now - before) * 100
-    delta = _("{change} pts", change=signed(change, number(abs(change), 1)))
+    delta = _("{change} points", change=signed(change, number(abs(change), 1)))
     return Change(0 if abs(change) < 0.05 else delta, abs(change) >= 1, color)
 
 
@@ -342,7 +351,7 @@ def draw_times(
     def draw_once(question: UUID) -> None:
         """Draw a selected question, unless it was already drawn in this run: its widgets' keys would occur twice."""
         if question in drawn:
-            st.caption(_("This question is open above."))
+            st.caption(_("This question is already open further up."))
             return
         drawn.add(question)
         draw_details(question)
@@ -360,7 +369,7 @@ def draw_times(
 
 def _draw_costs(analytics: Analytics, who: Identity, period: Period, filters: Filters) -> None:
     with draw_head(_("Cost")):
-        by = choose_word(_("Costs by"), COSTS_BY, key="analytics_cost_by", default="operation")
+        by = choose_word(_("Show costs by"), COSTS_BY, key="analytics_cost_by", default="operation")
     unit = choose_word(_("Time unit"), UNITS, key=f"analytics_cost_unit_{period.unit}", default=period.unit)
     costs = analytics.cost_by_day(who, period, filters, by, unit)
     words = OPERATION_NAMES if by == "operation" else PURPOSE_NAMES if by == "purpose" else None
@@ -373,7 +382,7 @@ def _draw_costs(analytics: Analytics, who: Identity, period: Period, filters: Fi
                     _(COSTS_BY[by]): [_((words or {}).get(cost.name, cost.name)) or _("none") for cost in costs],
                     _("Cost"): [None if cost.cost is None else float(cost.cost) for cost in costs],
                     _("Calls"): [cost.calls for cost in costs],
-                    _("Unpriced calls"): [cost.unpriced_calls for cost in costs],
+                    _("Calls without a price"): [cost.unpriced_calls for cost in costs],
                 }
             ),
             key="analytics_cost_chart",
@@ -387,7 +396,7 @@ def _draw_costs(analytics: Analytics, who: Identity, period: Period, filters: Fi
             unpriced[cost.name] = unpriced.get(cost.name, 0) + cost.unpriced_calls
     if unpriced:
         listed = ", ".join(f"{plain(_((words or {}).get(n, n)))} {thousands(calls)}" for n, calls in unpriced.items())
-        st.caption(f":orange[:material/help: {_('Unpriced calls, not in the bars: {calls}', calls=listed)}]")
+        st.caption(f":orange[:material/help: {_('Calls without a price, not in the bars: {calls}', calls=listed)}]")
 
 
 def _draw_forecast(analytics: Analytics, who: Identity, filters: Filters) -> None:
@@ -413,7 +422,7 @@ def _draw_forecast(analytics: Analytics, who: Identity, filters: Filters) -> Non
 def _draw_other_model(models: Sequence[ModelCost], own_prices: Mapping[str, Any]) -> None:
     if not any(row.operation in CHAT_OPERATIONS for row in models):
         return
-    st.header(_("The same traffic with another model"), anchor=False)
+    st.header(_("The same questions with another model"), anchor=False)
     names = {model: " · ".join(model) for model in priced_chat_models()}
     chosen = filter_box(_("Model"), names, everything=_("Choose a model"), key="analytics_other_model")
     if chosen is None:
@@ -423,13 +432,18 @@ def _draw_other_model(models: Sequence[ModelCost], own_prices: Mapping[str, Any]
     with st.container(horizontal=True):
         st.metric(_("Paid"), plain(money(other.paid)))
         change = grown(other.would_cost, other.paid) if not other.unpriced_calls else Change(None)
-        st.metric(_("With {model}", model=plain(chosen[1])), plain(money(other.would_cost)), change.delta, "inverse")
-    words = ngettext("{count} call, by its tokens and today's prices.", "{count} calls, by their tokens and today's "
-                     "prices.", other.calls)  # fmt: skip
+        st.metric(
+            _("Cost with {model}", model=plain(chosen[1])), plain(money(other.would_cost)), change.delta, "inverse"
+        )
+    words = ngettext(
+        "Calculated from the tokens of {count} call and today's prices.",
+        "Calculated from the tokens of {count} calls and today's prices.",
+        other.calls,
+    )
     if other.unpriced_calls:
         words += " " + ngettext(
-            "{count} of them has no known price of its own.",
-            "{count} of them have no known price of their own.",
+            "The price paid for {count} of the calls is not known.",
+            "The prices paid for {count} of the calls are not known.",
             other.unpriced_calls,
         )
     st.caption(f"{words} " + _("Models count tokens a little differently."))
@@ -458,8 +472,9 @@ def _draw_times(analytics: Analytics, who: Identity, period: Period, filters: Fi
         )
         st.caption(
             _(
-                "The time of each stage, for the questions in which it ran, on a logarithmic scale. The time for "
-                "choosing and checking sentences is not shown, so the stages add up to less than the whole answer."
+                "The time of each stage, on a logarithmic scale. Only questions in which the stage ran are counted. "
+                "The time for choosing and checking sentences is not shown, so the stages add up to less than the "
+                "whole answer."
             )
         )
     else:
@@ -468,8 +483,8 @@ def _draw_times(analytics: Analytics, who: Identity, period: Period, filters: Fi
 
 def _draw_histogram(analytics: Analytics, who: Identity, period: Period, filters: Filters) -> None:
     stage = (
-        draw_head(_("How the times are spread")).selectbox(
-            _("Time of"),
+        draw_head(_("Distribution of times")).selectbox(
+            _("Show the time of"),
             list(WAITED),
             format_func=words_of(WAITED),
             key="analytics_spread",
@@ -493,7 +508,7 @@ def _draw_histogram(analytics: Analytics, who: Identity, period: Period, filters
             }
         ),
         key="analytics_spread_chart",
-        alt=_("Number of questions, by the time they took"),
+        alt=_("Number of questions by duration"),
     )
 
 
@@ -529,7 +544,7 @@ def seconds(milliseconds: float | None) -> float | None:
 
 def _draw_parts(analytics: Analytics, who: Identity, period: Period, filters: Filters, choose: Choose) -> None:
     with draw_head(_("Who asks")):
-        by = choose_word(_("Questions by"), PARTS_BY, key="analytics_parts", default="group")
+        by = choose_word(_("Show questions by"), PARTS_BY, key="analytics_parts", default="group")
     parts = analytics.by_part(who, period, filters, by)
     lists.act_on_row(
         parts,
@@ -553,7 +568,7 @@ def _draw_parts(analytics: Analytics, who: Identity, period: Period, filters: Fi
 
 
 def _draw_unused_documents(analytics: Analytics, who: Identity, period: Period, filters: Filters) -> None:
-    st.header(_("Documents without a question"), anchor=False)
+    st.header(_("Documents that were not used"), anchor=False)
     if filters.document_id is not None:
         st.caption(_("Choose all documents to see which were not used."))
         return
@@ -642,12 +657,12 @@ def _draw_models(models: Sequence[ModelCost]) -> None:
             _("Tokens"): lists.numbers((m.input_tokens + m.output_tokens or None for m in models), 65, style="compact"),
         },
         key="analytics_models",
-        alt=_("Models by what they cost"),
+        alt=_("Models by cost"),
     )
 
 
 def _model_cost(cost: Decimal | None, unpriced_calls: int) -> str:
     if cost is None:
-        return _("{unpriced_calls} unpriced", unpriced_calls=thousands(unpriced_calls))
-    more = _(" + {unpriced_calls} unpriced", unpriced_calls=thousands(unpriced_calls))
+        return _("{unpriced_calls} without a price", unpriced_calls=thousands(unpriced_calls))
+    more = _(" + {unpriced_calls} without a price", unpriced_calls=thousands(unpriced_calls))
     return money(cost) + (more if unpriced_calls else "")

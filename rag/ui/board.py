@@ -35,7 +35,7 @@ def draw_posts(
         _("Date"): lists.Column(
             [post_day(post) for post in posts], st.column_config.DateColumn(format=table_date(), width=100)
         ),
-        _("Marks"): lists.badges(map(_marks, posts), marks, 150),
+        _("Labels"): lists.badges(map(_marks, posts), marks, 150),
         _("Files"): lists.numbers((int(post.metadata.get("attachmentCount") or 0) for post in posts), 50),
     }
     if with_costs:
@@ -176,7 +176,7 @@ def _so_far(run: SyncRun) -> str:
 
 def run_words(run: SyncRun) -> str:
     """Describe a sync: "2 added, 1 changed, 8 unchanged, 5 min ago, $0.0004"."""
-    schedule_note = _(" · by its schedule") if run.asked_by == SCHEDULE else ""
+    schedule_note = _(" · started by its schedule") if run.asked_by == SCHEDULE else ""
     when = ago(run.finished_at or run.created_at)
     return f"{plain(changed_words(run))} · {when} · {plain(cost_words(run))}{schedule_note}"
 

@@ -34,10 +34,10 @@ def draw_budgets(identity: Identity) -> None:
         if pressed and not actions.is_needed(identity):
             _set_budget(identity)
     st.caption(
-        _("A budget is the most that may be spent in a calendar month ({zone}). When a budget is spent, no "
-          "paid model is called: search still works, and answers quote the documents. When the company's "
-          "budget is spent, documents that cost something wait until the budget is raised. If a mail server is "
-          "set up, administrators get an e-mail.",
+        _("A budget is the most that may be spent in a calendar month ({zone}). When a budget is spent, no paid "
+          "model is called: search still works, and answers quote the documents. When the company's budget is spent, "
+          "documents whose processing costs money wait until the budget is raised. If a mail server is set up, "
+          "administrators get an e-mail.",
           zone=plain(services().analytics.zones.name(identity)))
     )  # fmt: skip
     actions.draw_problem(PROBLEM)
@@ -52,10 +52,14 @@ def draw_budgets(identity: Identity) -> None:
                 f"{words} {state}" if budget.is_near else words,
             )
             asks = (
-                _("Warns from {warn}, asks from {ask}", warn=percent(float(budget.warn_share)),
-                  ask=percent(float(budget.ask_share)))
-                if budget.ask_share is not None else _("Warns from {warn}", warn=percent(float(budget.warn_share)))
-            )  # fmt: skip
+                _("Warns from {warn} of the budget", warn=percent(float(budget.warn_share)))
+                if budget.ask_share is None
+                else _(
+                    "Warns from {warn} of the budget, asks people from {ask}",
+                    warn=percent(float(budget.warn_share)),
+                    ask=percent(float(budget.ask_share)),
+                )
+            )
             st.caption(plain(asks), width="content")
             label = red(_("Remove the budget of {name}", name=plain(_name(budget))))
             if st.button(label, key=f"prices_budget_{budget.id}", icon=":material/delete:"):
@@ -100,13 +104,13 @@ def draw_question_to_go_on(identity: Identity) -> None:
     with st.container(border=True, horizontal=True, vertical_alignment="center", key="budget_asks"):
         st.markdown(
             _(
-                ":material/savings: {share} of this month's budget is spent. Until you choose to go on with models, "
-                "answers quote the documents.",
+                ":material/savings: {share} of this month's budget is spent. Answers quote the documents until you "
+                "choose to continue with models.",
                 share=plain(share),
             ),
             width="stretch",
         )
-        if st.button(_("Go on with models"), key="budget_go_on", type="primary"):
+        if st.button(_("Continue with models"), key="budget_go_on", type="primary"):
             services().budgets.agree(identity, budget.id)
             st.rerun()
 

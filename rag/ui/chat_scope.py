@@ -287,11 +287,11 @@ class ChatScope:
             narrowed += [self._category_names[slug] for slug in filters.categories]
         if filters:
             narrowed += [str(year) for year in sorted(filters.years)]
-            narrowed += [_("Important ones")] * filters.important_only
+            narrowed += [_("Important posts")] * filters.important_only
         everything = _("All posts") if self._is_board else _("All documents")
         if self.collection_name:
             # In a conversation, this is the only label showing the collection.
-            everything = _("All of {collection_name}", collection_name=self.collection_name)
+            everything = _("Everything in {collection_name}", collection_name=self.collection_name)
         label = everything
         if len(chosen) == 1 and (named := self._named(document_ids=tuple(chosen))):
             label = _("Only in {chosen}", chosen=named[0].title or named[0].file_name)
@@ -325,7 +325,7 @@ class ChatScope:
         if self._is_board:
             keep_chosen("chat_important")
             st.toggle(
-                _("Only important ones"),
+                _("Only important posts"),
                 key="chat_important",
                 help=_("Asks only in posts that are marked as important."),
                 persist_state="page",
@@ -360,7 +360,7 @@ class ChatScope:
         titles = document_labels([*(self._named(document_ids=tuple(chosen)) if chosen else []), *offered])
         keep_chosen("chat_documents")
         st.multiselect(
-            _("Ask only in"),
+            _("Ask only in these documents"),
             list(titles),
             format_func=titles.of,
             key="chat_documents",

@@ -22,7 +22,7 @@ SEARCHED_BY = ("search", "understanding", "ranking", "language")
 ALSO = ("context_tokens", "context_characters")
 VERDICTS = {
     "answered": N_(":green-badge[Answered]"),
-    "perhaps": N_(":orange-badge[Perhaps]"),
+    "perhaps": N_(":orange-badge[Perhaps answered]"),
     "none": N_(":gray-badge[Not in the documents]"),
 }
 SNIPPET_CHARACTERS = 110
@@ -57,8 +57,8 @@ PRESETS = (
         name="brief",
         title=N_("Brief"),
         effect=N_(
-            "Answers are written from fewer passages: quicker and cheaper, but a question that needs several places "
-            "may get half an answer."
+            "Answers are written from fewer passages: quicker and cheaper, but a question whose answer is spread "
+            "over several places may be answered only in part."
         ),
         icon=":material/bolt:",
         values=lambda profile: {
@@ -129,8 +129,13 @@ def draw_presets(collection: Collection, profile: Profile, *, on_open: Callable[
     """Draw each preset with its effect, and a badge if it is in use. Presets without effect are left out."""
     now = profile.with_overrides(collection.overrides)
     with st.container(border=True, gap="small", key="collections_presets"):
-        st.markdown(_("**Set this collection for a purpose**"))
-        st.caption(_("Several settings at once. You see what changes, and can try it, before it is saved."))
+        st.markdown(_("**Adjust this collection to a purpose**"))
+        st.caption(
+            _(
+                "Each purpose changes several settings at once. You see the changes and can try them before "
+                "they are saved."
+            )
+        )
         for preset in PRESETS:
             is_on = all(now.value(name) == value for name, value in preset.values(profile).items())
             changes = changes_of(preset, profile, collection)
@@ -178,7 +183,7 @@ def draw_preview(
             return
         state.setdefault(f"{key}_questions", "\n".join(previews.recent_questions(identity, collection.id)))
         st.text_area(
-            _("Questions, one a line"),
+            _("Questions, one per line"),
             key=f"{key}_questions",
             height=140,
             help=_("These are the most recent questions. You can change them; the first ten are tried."),
@@ -209,12 +214,12 @@ def _ask_for_models(
         st.caption(_("This costs nothing: only the search runs, and no model is called."))
         return False
     is_paid = st.checkbox(
-        _("Also use the search's paid models, for at most about {cost}", cost=money(estimate)),
+        _("Also use the paid models of the search, which cost about {cost} at most", cost=money(estimate)),
         key=f"{key}_paid",
         help=_("Questions are translated and results are reranked, as in the chat. No answer is written."),
     )
     if not is_paid and previews.needs_paid_calls(collection):
-        st.caption(_("Searching this collection needs a provider's model. Without that model, nothing can be tried."))
+        st.caption(_("This collection is searched with a provider's model. Without that model, nothing can be tried."))
     elif not is_paid:
         st.caption(
             _(
@@ -268,7 +273,7 @@ def _draw_difference(preview: Preview) -> None:
                 ngettext("{count} passage is found as before.", "{count} passages are found as before.", remaining)
             )
     elif preview.is_same:
-        st.caption(_places(preview.after) or _("No passage, as before."))
+        st.caption(_places(preview.after) or _("As before, no passage was found."))
     else:
         st.caption(_("The same passages in another order: {places}", places=_places(preview.after)))
 

@@ -139,7 +139,7 @@ def price_line(option: EmbedderOption) -> str:
     price = embedding_price(option.provider, option.model)
     if price is None:
         return _("no price known")
-    return _("${normalize} per 1M tokens", normalize=f"{price.normalize():f}") if price else _("free")
+    return _("${normalize} per million tokens", normalize=f"{price.normalize():f}") if price else _("free")
 
 
 def embedder_name(identifier: str) -> str:
@@ -186,10 +186,10 @@ def _cutting(profile: Profile) -> str:
             chunk_size=size,
         )
     if profile.reading.pdf_type == "scanned":
-        text += _(" PDFs are taken for scans and go through text recognition.")
+        text += _(" PDFs are treated as scans, so text recognition reads them.")
     if profile.reading.chunk_tags:
         text += _(
-            " A model tags each passage with {_listed}.",
+            " A model adds tags to each passage: {_listed}.",
             _listed=_listed([tag.replace("_", " ") for tag in profile.reading.chunk_tags]),
         )
     return text
@@ -215,7 +215,7 @@ def _searching(profile: Profile, *, has_meaning: bool) -> str:
         )
     if profile.understanding.query_patterns:
         when = _("to narrow the results") if profile.search.filters_after_search else _("in the search")
-        text += _(" Words in the question decide which categories are used {when}.", when=when)
+        text += _(" If words in the question match a category, this category is used {when}.", when=when)
     if profile.search.metadata_filters:
         fields = _listed([field.replace("_", " ") for field in profile.search.metadata_filters])
         text += _(" The search can be narrowed by {fields}.", fields=fields)
@@ -225,12 +225,13 @@ def _searching(profile: Profile, *, has_meaning: bool) -> str:
 def _ordering(profile: Profile, providers: Providers) -> str:
     parts = []
     if reranker := providers.reranker_for(profile):
-        parts.append(_("{model} reads the candidates and puts the best first.", model=reranker.model))
+        parts.append(_("{model} reads the passages found and puts the best first.", model=reranker.model))
     if profile.ranking.recency_boost:
         newest = profile.ranking.recency_steps[0]
         parts.append(
             _(
-                "Recent documents count more: {newest} times up to {newest_2} days, less with age.",
+                "Recent documents count more: {newest} times as much up to an age of {newest_2} days, and less after "
+                "that.",
                 newest=f"{newest[1]:g}",
                 newest_2=newest[0],
             )
@@ -249,8 +250,8 @@ def _language(profile: Profile, providers: Providers) -> str:
     model = providers.translation_choice(profile).model
     if profile.language.translate_queries and model:
         text = _(
-            "Questions in another language are translated {value}before they are searched.",
-            value=_("by {model} ", model=model),
+            "Questions in another language are translated by {model} before they are searched.",
+            model=model,
         )
     if not providers.chat_choice(profile).model:
         # Quotations keep the language of their document.
@@ -276,12 +277,13 @@ def _answering(profile: Profile, providers: Providers) -> str:
         else _("{tokens} tokens", tokens=thousands(tokens))
     )
     text = _(
-        "{model} writes answers of at most {maximum_output_tokens} tokens from {length} of passages",
+        "{model} writes answers with at most {maximum_output_tokens} tokens. It reads up to {length} of passages and "
+        "uses the temperature {temperature}.",
         model=choice.model,
         maximum_output_tokens=thousands(answer.maximum_output_tokens),
         length=length,
+        temperature=f"{answer.temperature:g}",
     )
-    text += _(", at temperature {temperature}.", temperature=f"{answer.temperature:g}")
     if answer.persona_name:
         text += _(" Answers are written as {persona_name} would write them.", persona_name=answer.persona_name)
     if answer.follow_ups:
@@ -315,14 +317,16 @@ def threshold_sentences(
             else _("The built-in model decides by the words of the question. There is nothing to set.")
         ]
     used = profile.threshold(embedder.default_threshold, collection.calibrated_threshold)
-    decides = _("Passages count as evidence if their similarity is at least {used}.", used=f"{used:.3f}")
+    decides = _(
+        "A passage counts as relevant if its similarity to the question is at least {used}.", used=f"{used:.3f}"
+    )
     if profile.search.threshold_mode == "absolute" and profile.search.similarity_threshold is not None:
         decides += _(" This value is set for this collection.")
         if used > embedder.default_threshold:
             decides += _(
-                " The default of {name} is {default_threshold}. If no passage reaches the value of this collection, "
-                "a lower value is used, so that an answer is found more often. To prevent this, turn on “Leave out "
-                "passages that are not similar enough”.",
+                " The default of {name} is {default_threshold}. If no passage reaches the value set for this "
+                "collection, a lower value is used, so that more questions get an answer. To prevent this, turn on "
+                "“Leave out passages that are not similar enough”.",
                 name=name,
                 default_threshold=f"{embedder.default_threshold:.3f}",
             )
@@ -335,22 +339,29 @@ def threshold_sentences(
 
 def _measured(collection: Collection, profile: Profile, zone: tzinfo) -> str:
     if collection.calibrated_threshold is None:
-        return _("Nothing has been measured on this collection yet. Measuring embeds some 200 short texts.")
-    sentence = _(
-        "Measured: {calibrated_threshold}, on {calibrated_at}",
-        calibrated_threshold=f"{collection.calibrated_threshold:.3f}",
-        calibrated_at=date_time(collection.calibrated_at, zone),
-    )
+        return _(
+            "This collection has not been measured yet. Measuring sends about 200 short texts to the embedding model."
+        )
+    value = f"{collection.calibrated_threshold:.3f}"
+    at = date_time(collection.calibrated_at, zone)
     if collection.calibrated_passages and collection.calibrated_model:
-        passages = count(collection.calibrated_passages, "passage")
-        sentence += _(
-            ", on {passages} of this collection with {calibrated_model}",
-            passages=passages,
+        text = _(
+            "The measured value is {calibrated_threshold}. It was measured on {calibrated_at} on {passages} of this "
+            "collection with {calibrated_model}.",
+            calibrated_threshold=value,
+            calibrated_at=at,
+            passages=count(collection.calibrated_passages, "passage"),
             calibrated_model=embedder_name(collection.calibrated_model),
         )
+    else:
+        text = _(
+            "The measured value is {calibrated_threshold}. It was measured on {calibrated_at}.",
+            calibrated_threshold=value,
+            calibrated_at=at,
+        )
     if profile.search.threshold_mode != "calibrated":
-        sentence += _(". This value is used once “How similar a passage has to be” is set to the measured value")
-    return _("{sentence}.", sentence=sentence)
+        text += _(" This value is used once “How similar a passage has to be” is set to the measured value.")
+    return text
 
 
 def draw_threshold(

@@ -40,12 +40,12 @@ CHOICES = {
     "search_type": {"vector": N_("by meaning"), "hybrid": N_("by meaning and by keywords")},
     "threshold_mode": {
         "absolute": N_("a fixed value"),
-        "calibrated": N_("as measured on this collection"),
-        "embedder": N_("as the embedding model has it"),
+        "calibrated": N_("the value measured on this collection"),
+        "embedder": N_("the default of the embedding model"),
     },
     "fusion": {
-        "weighted": N_("by weights, keywords as a share of the best"),
-        "raw": N_("by weights, keywords as they are"),
+        "weighted": N_("by weights, keyword scores relative to the best"),
+        "raw": N_("by weights, keyword scores unchanged"),
         "rrf": N_("by rank in the result lists"),
     },
     "tokenizer": {"languages": N_("stems and parts of words, by language"), "plain": N_("every word as it is")},
@@ -99,7 +99,7 @@ def draw_settings(
         unused = [field for field in in_group if field not in used]
         if unused:
             with st.expander(
-                _("{unused}, empty or without effect here", unused=count(len(unused), "more setting")),
+                _("{unused} (empty or without effect here)", unused=count(len(unused), "more setting")),
                 key=f"collections_unused_{group}",
                 on_change="rerun",
             ) as more:
@@ -394,7 +394,7 @@ def draw_persona(
             key=f"{key}_facts",
             max_chars=4000,
             placeholder=_(
-                "What the documents do not say: where this person lives, what they look for, how to reach them."
+                "Facts that are not in the documents: where this person lives, what they look for, how to reach them."
             ),
             height=100,
         )

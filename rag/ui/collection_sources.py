@@ -138,7 +138,7 @@ def draw_schedule(
             width=220,
         )
         if source.next_sync_at is not None:
-            st.caption(_("Next: {when}", when=plain(until(source.next_sync_at))))
+            st.caption(_("Next sync: {when}", when=plain(until(source.next_sync_at))))
 
 
 def interval_words(minutes: int) -> str:
@@ -186,7 +186,7 @@ def _draw_runs(syncs: Syncs, identity: Identity, collection: Collection, forms: 
 
 
 def _draw_history(runs: Sequence[SyncRun], forms: Forms) -> None:
-    requesters = (_("Its schedule") if run.asked_by == SCHEDULE else run.asked_by for run in runs)
+    requesters = (_("The schedule") if run.asked_by == SCHEDULE else run.asked_by for run in runs)
     lists.draw(
         {
             _("When"): lists.times((run.finished_at or run.created_at for run in runs), 135),
@@ -194,7 +194,7 @@ def _draw_history(runs: Sequence[SyncRun], forms: Forms) -> None:
             _("Result"): lists.texts((_(RUN_WORDS[run.status]) for run in runs), 70),
             _("Documents"): lists.texts(map(changed_words, runs), 210),
             _("Cost"): lists.texts(map(cost_words, runs), 100),
-            _("Asked for by"): lists.texts(requesters, 110),
+            _("Requested by"): lists.texts(requesters, 110),
             _("Remarks"): lists.texts((translated(run.message) for run in runs), 260),
         },
         key="collections_sync_history",

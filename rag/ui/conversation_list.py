@@ -224,7 +224,7 @@ def _share(conversations: Conversations, identity: Identity, target: Conversatio
         )
         if conversation.shared_at:
             st.code(f"{address}/?c={conversation.id}", language=None)
-            st.caption(_("Sources in documents that a colleague may not open are left out for them."))
+            st.caption(_("Colleagues do not see sources in documents that they may not open."))
         with st.container(horizontal=True):
             st.button(
                 _("Also share newer messages") if conversation.shared_at else _("Share by link"),

@@ -183,7 +183,7 @@ def _draw_versions(
                             key=f"documents_restore_{version.id}",
                             icon=":material/history:",
                             type="tertiary",
-                            help=_("Questions are answered from this version again, at once."),
+                            help=_("Questions are answered from this version again immediately."),
                             on_click=on_restore,
                             args=(version,),
                         )
@@ -220,15 +220,15 @@ def _draw_costs(document: Document) -> None:
     if document.repeated_calls:
         st.caption(
             _(
-                "{repeated_calls} had to be sent again after an interruption. A provider that does not know repeated "
-                "calls may have billed them twice; its invoice would show it.",
+                "{repeated_calls} had to be sent again after an interruption. A provider that does not recognise "
+                "repeated calls may have billed them twice. You would see that on its invoice.",
                 repeated_calls=count(document.repeated_calls, "call"),
             )
         )
     if document.processing_ms:
         st.caption(
             _(
-                "Processed in {processing_ms}. Unpriced means that no price is known.",
+                "Processed in {processing_ms}.",
                 processing_ms=duration(document.processing_ms),
             )
         )
@@ -256,7 +256,7 @@ def _draw_about(document: Document, model: str) -> None:
         **file_facts(document.metadata),
         _("Language"): plain(language_name(document.language)),
         _("Characters"): thousands(document.character_count),
-        _("Way of splitting"): plain(method_name(document.chunking_method)),
+        _("Splitting method"): plain(method_name(document.chunking_method)),
         _("Embedding model"): plain(model) or "–",
         _("Version"): str(document.version),
         _("Pages without text"): page_ranges(document.empty_pages) or _("none"),

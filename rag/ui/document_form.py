@@ -391,7 +391,7 @@ def draw_replacing_several(documents: Sequence[DocumentName], *, largest_mb: int
                     options,
                     index=options.index(match) if (match := matches[place]) is not None else None,
                     format_func=labels.of,
-                    placeholder=_("Nothing: this file is left out"),
+                    placeholder=_("No document: this file is left out"),
                     label_visibility="collapsed",
                     key=f"documents_replace_{file.file_id}",
                 )

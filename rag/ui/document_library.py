@@ -90,7 +90,7 @@ def totals(figures: Sequence[DocumentFigures]) -> str:
         _("{cost} spent on reading them", cost=cost),
     ]
     if unpriced:
-        facts.append(_("{documents} unpriced", documents=count(unpriced, "document")))
+        facts.append(_("{documents} without a price", documents=count(unpriced, "document")))
     return " · ".join(facts)
 
 
@@ -476,8 +476,8 @@ def draw_bulk(number: int, shelves: Shelves, actions: BulkActions) -> None:
                 st.button(words, key=key, width="stretch", on_click=action)
             st.caption(
                 _(
-                    "Answers still use the documents meanwhile. Steps that cost money start only after you "
-                    "confirm the sum."
+                    "In the meantime, answers still use the documents. Steps that cost money start only after you "
+                    "confirm their cost."
                 )
             )
         st.button(
@@ -528,7 +528,8 @@ def draw_bin(
 ) -> None:
     """Draw the deleted documents, a button to restore or delete them, and a button back to the library."""
     explanation = _(
-        "Deleted documents are kept here for {BIN_DAYS} days. No question finds them meanwhile.", BIN_DAYS=BIN_DAYS
+        "Deleted documents are kept here for {BIN_DAYS} days. During this time, answers do not use them.",
+        BIN_DAYS=BIN_DAYS,
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(explanation, width="content")
@@ -553,7 +554,7 @@ def draw_bin(
         alt=_("Deleted documents, who deleted them, and until when they are kept"),
     )
     if number > MOST_LISTED == len(binned):
-        st.caption(_("The latest {SHOWN} of {number}.", SHOWN=MOST_LISTED, number=thousands(number)))
+        st.caption(_("Only the latest {SHOWN} of {number} are shown.", SHOWN=MOST_LISTED, number=thousands(number)))
     chosen = [document.id for document in picked]
     if not chosen:
         st.caption(_("Tick documents to restore them."))

@@ -65,12 +65,15 @@ def draw_pages(document: Document, documents: DocumentLibrary, correcting: Corre
                 _("Show marks"),
                 True,
                 key="documents_shows_marks",
-                help=_("Marks on the picture what was read as a table, a heading or a note, and what was left out."),
+                help=_(
+                    "Shows on the picture of the page what was read as a table, a heading or a note, and what was "
+                    "left out."
+                ),
             )
             shows_chunks = st.toggle(
                 _("Show passages"),
                 key="documents_shows_chunks",
-                help=_("Marks where passages begin and end, and which text they share."),
+                help=_("Shows where passages begin and end, and which text they share."),
             )
     page = read[min(number, len(read)) - 1]
     facts = [
@@ -80,7 +83,7 @@ def draw_pages(document: Document, documents: DocumentLibrary, correcting: Corre
     facts.append(count(page.characters, "character"))
     facts += [plain(language_name(page.language))] if page.language else []
     facts.append(_("read as {what}", what=plain(read_by(page).lower())))
-    facts += [_("text recognition comes with the next step")] if page.number in document.ocr_pages else []
+    facts += [_("text recognition follows in the next step")] if page.number in document.ocr_pages else []
     st.caption(" · ".join(facts))
     for warning in page.warnings:
         st.caption(f":orange[:material/warning: {plain(language.translated(warning))}]")
@@ -216,7 +219,7 @@ def _draw_report(document: Document, read: Sequence[DocumentPage]) -> None:
             if rows:
                 st.session_state[f"documents_page_{document.id}"] = rows[0] + 1
 
-        st.caption(_("Select a row (Shift + Space on the keyboard) to turn to its page."))
+        st.caption(_("Select a row (Shift + Space on the keyboard) to open its page."))
         lists.draw(
             {
                 _("Page"): [page.number for page in read],

@@ -31,18 +31,36 @@ def draw_steps(
         )
         _draw_reading(document, engine, on_read)
         method = st.selectbox(
-            _("Cut into passages again"),
+            _("Split into passages again"),
             list(METHODS),
             index=list(METHODS).index(document.chunking_method),
             format_func=words_of(METHODS),
             key=f"documents_again_method_{document.id}",
         )
         buttons = (
-            (_("Cut again"), Step.CHUNK, False, method, _("A new version with other passages and new vectors.")),
-            (_("Embed missing passages"), Step.EMBED, True, None, _("Makes vectors only for passages without one.")),
-            (_("Embed all again"), Step.EMBED, False, None, _("A new version with the same passages and new vectors.")),
-            (_("Tag missing passages"), Step.TAG, True, None, _("Writes tags only for passages without any.")),
-            (_("Tag all again"), Step.TAG, False, None, _("Writes all tags again.")),
+            (
+                _("Split again"),
+                Step.CHUNK,
+                False,
+                method,
+                _("Makes a new version. Its passages are split anew and get new vectors for the search by meaning."),
+            ),
+            (
+                _("Embed missing passages"),
+                Step.EMBED,
+                True,
+                None,
+                _("Makes vectors for the search by meaning, only for passages that have none."),
+            ),
+            (
+                _("Embed all passages again"),
+                Step.EMBED,
+                False,
+                None,
+                _("Makes a new version. Its passages stay the same and get new vectors for the search by meaning."),
+            ),
+            (_("Tag missing passages"), Step.TAG, True, None, _("Writes tags only for passages that have none.")),
+            (_("Tag all passages again"), Step.TAG, False, None, _("Writes all tags again.")),
         )
         for words, step, only_missing, chosen, text in buttons:
             st.button(
@@ -60,7 +78,7 @@ def _draw_reading(document: Document, engine: str | None, on_read: Callable[[Doc
     chosen: PdfType = "auto"
     if is_pdf(document):
         chosen = st.selectbox(
-            _("Read again as"),
+            _("Read the file again as"),
             list(PDF_TYPES),
             format_func=words_of(PDF_TYPES),
             index=list(PDF_TYPES).index(document.pdf_type),
@@ -72,7 +90,7 @@ def _draw_reading(document: Document, engine: str | None, on_read: Callable[[Doc
     st.button(
         _("Read the file again"),
         key=f"documents_again_read_{document.id}",
-        help=_("A new version of the same file: read, chunked and embedded again."),
+        help=_("Makes a new version by reading, splitting and embedding the same file again."),
         width="stretch",
         on_click=on_read,
         args=(document, chosen),
@@ -87,12 +105,16 @@ def draw_queue_state(state: QueueState) -> None:
     if state.waiting:
         words.append(_("{waiting} waiting", waiting=thousands(state.waiting)))
     if state.later:
-        at = (
-            _(", the next at {next_try_at} UTC", next_try_at=f"{state.next_try_at:%H:%M:%S}")
+        later = thousands(state.later)
+        words.append(
+            _(
+                "{later} waiting for another attempt, the next at {next_try_at} UTC",
+                later=later,
+                next_try_at=f"{state.next_try_at:%H:%M:%S}",
+            )
             if state.next_try_at
-            else ""
+            else _("{later} waiting for another attempt", later=later)
         )
-        words.append(_("{later} waiting for another try{at}", later=thousands(state.later), at=at))
     if words:
         st.caption(f":material/queue: {_('Queue: {words}', words=', '.join(words))}")
 
@@ -168,7 +190,10 @@ def draw_reference_steps(
                 key=f"documents_reference_embed_{document.id}",
                 icon=":material/scatter_plot:",
                 disabled=not chunks or reference.embedded == chunks,
-                help=_("Questions and opinions find this document as soon as every passage has its vector."),
+                help=_(
+                    "Questions and opinions can use this document as soon as every passage has its vector for the "
+                    "search by meaning."
+                ),
                 on_click=on_embed,
                 args=(document,),
             )
@@ -225,7 +250,7 @@ def draw_trouble(
             st.caption(_("Answers still come from the version before this one."))
         with st.container(horizontal=True):
             st.button(
-                _("Read it again with OCR") if is_scan and engine else _("Try again"),
+                _("Read the document again with text recognition") if is_scan and engine else _("Try again"),
                 key=f"documents_retry_{document.id}",
                 icon=":material/refresh:",
                 on_click=on_retry,

@@ -304,7 +304,9 @@ def draw_locked(locked: Locked, *, on_dismiss: Callable[[str], None], on_unlock:
             locked.key,
         )
         st.markdown(
-            f":green[:material/check: {_('Unlocked. It is being read.')}]" if locked.is_open else plain(locked.sentence)
+            f":green[:material/check: {_('Unlocked. The file is being read.')}]"
+            if locked.is_open
+            else plain(locked.sentence)
         )
         with (
             st.form(f"documents_unlock_{locked.key}", border=False),
@@ -344,7 +346,7 @@ def _draw_estimate(file: WaitingFile, actions: EstimateActions) -> None:
         draw_remarks(document)
         with st.container(horizontal=True, vertical_alignment="center"):
             cost = plain(money(stored_cost(estimate, "total")))
-            _draw_confirming(_("Process it ({estimate})", estimate=cost), file, actions)
+            _draw_confirming(_("Process the file ({estimate})", estimate=cost), file, actions)
             _draw_removing(file, actions)
 
 
@@ -450,7 +452,7 @@ def step_words(document: Document) -> str:
         Step.CHUNK: _("Splitting into passages"),
         Step.EMBED: _("Embedding passage {number} of {total}", **at),
         Step.TAG: _("Writing metadata"),
-        Step.PUBLISH: _("Making it searchable"),
+        Step.PUBLISH: _("Making the document searchable"),
     }[document.step]
 
 
@@ -557,7 +559,7 @@ def _words_of_all(number: int, replaced: int, cost: str) -> str:
         return (
             _("Replace the document ({estimate})", estimate=cost)
             if replaced
-            else _("Process it ({estimate})", estimate=cost)
+            else _("Process the file ({estimate})", estimate=cost)
         )
     if not replaced:
         return _("Process all {number} ({words})", number=number, words=cost)
@@ -593,7 +595,7 @@ def _draw_replacement(
             )
             if replaced.status is DocumentStatus.COMPLETED
             else N_(
-                "Answers do not use version {version} yet. If both versions are processed, answers come from this "
+                "Answers do not use version {version} yet. Once both versions are processed, answers come from the "
                 "new version, and you can restore version {version} later. {value}"
             )
         )
@@ -618,7 +620,7 @@ def _draw_replacement(
             words = _("Replace version {version} ({estimate})", version=replaced.version, estimate=cost)
             _draw_confirming(words, file, actions)
             st.button(
-                _("Keep both ({estimate})", estimate=cost),
+                _("Keep both documents ({estimate})", estimate=cost),
                 key=f"documents_both_{document.id}",
                 icon=":material/library_add:",
                 help=_("The file becomes a separate document. Answers use both documents."),
@@ -665,7 +667,7 @@ def draw_rest(number: int, status: DocumentStatus) -> None:
         more = ngettext("{count} more document follows", "{count} more documents follow", number)
     else:
         more = ngettext("{count} more document failed", "{count} more documents failed", number)
-    st.caption(_("{more}: choose {status} in Filters to see them.", more=more, status=_(STATUSES[status][0])))
+    st.caption(_("{more}: choose “{status}” under “Filters” to see them.", more=more, status=_(STATUSES[status][0])))
 
 
 def draw_many_finished(ready: Sequence[Document], number: int, *, on_dismiss: Callable[[], None]) -> None:
@@ -676,7 +678,7 @@ def draw_many_finished(ready: Sequence[Document], number: int, *, on_dismiss: Ca
         with st.expander(_("What each document cost"), type="compact", key="documents_finished_costs"):
             draw_cost_table(ready)
             if number > len(ready):
-                st.caption(_("The latest {ready} of them.", ready=len(ready)))
+                st.caption(_("Only the latest {ready} documents are listed.", ready=len(ready)))
 
 
 #: Fields found by chunking.

@@ -244,5 +244,5 @@ def _draw_open(move: Reembedding, *, on_confirm: Callable[[], None], on_cancel: 
                 on_confirm=on_cancel,
                 key="moves_stop_sure",
                 icon=":material/close:",
-                keeps=_("Go on moving"),
+                keeps=_("Continue the move"),
             )

@@ -79,7 +79,7 @@ def _find(running: Services, identity: Identity) -> None:
             _("Find conversations and documents"),
             key="frame_find_text",
             live=True,
-            placeholder=_("Words of a title, a conversation or a document"),
+            placeholder=_("Search for words in titles, conversations or documents"),
         )
         with st.container(key="frame_found", height=LIST_PIXELS, border=False, gap=None):
             _draw_results(running, identity, text.strip())
@@ -103,7 +103,7 @@ def _draw_results(running: Services, identity: Identity, text: str) -> None:
             st.switch_page("library.py", query_params={"document": str(document.id)})
     if not conversations and not documents:
         sentence = (
-            _("No conversation and no document holds these words.")
+            _("No conversation or document contains these words.")
             if text
             else _("There are no conversations and no documents yet.")
         )

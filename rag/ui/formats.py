@@ -1,4 +1,4 @@
-"""Format numbers, sizes, times and document states. An unknown price is "unpriced", never zero."""
+"""Format numbers, sizes, times and document states. An unknown price is "price unknown", never zero."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rag.ingestion.loaders import LOADERS
 from rag.language import N_, _
 from rag.types import ChunkingMethod, DocumentStatus, PdfType
 
-UNPRICED = N_("unpriced")
+UNPRICED = N_("price unknown")
 
 
 WITHOUT_PAGES = tuple(ending for loader in LOADERS if not loader.has_pages for ending in loader.endings)
 
 
 def money(dollars: Decimal | float | None) -> str:
-    """Format US dollars: four decimals below a dollar, two from a dollar on; `None` gives "unpriced"."""
+    """Format US dollars: four decimals below a dollar, two from a dollar on; `None` gives "price unknown"."""
     if dollars is None:
         return _(UNPRICED)
     amount = Decimal(str(dollars))
@@ -117,7 +117,7 @@ STATUSES: Mapping[DocumentStatus, tuple[str, str]] = {
     DocumentStatus.ESTIMATED: (N_("To confirm"), "orange"),
     DocumentStatus.PROCESSING: (N_("Processing"), "blue"),
     DocumentStatus.COMPLETED: (N_("Ready"), "green"),
-    DocumentStatus.NEEDS_OCR: (N_("Needs OCR"), "violet"),
+    DocumentStatus.NEEDS_OCR: (N_("Needs text recognition"), "violet"),
     DocumentStatus.FAILED: (N_("Failed"), "red"),
     DocumentStatus.SUPERSEDED: (N_("Earlier version"), "gray"),
     DocumentStatus.BINNED: (N_("In the bin"), "gray"),
@@ -129,7 +129,7 @@ WAITING = (N_("Waiting"), "orange")
 
 
 #: For a searchable document whose tags wait for the same reason.
-TAGS_WAITING = (N_("Ready, tags wait"), "orange")
+TAGS_WAITING = (N_("Ready, but tags are missing"), "orange")
 
 
 METHODS: Mapping[ChunkingMethod, str] = {
@@ -149,9 +149,7 @@ METHODS: Mapping[ChunkingMethod, str] = {
 
 METHOD_HELP: Mapping[ChunkingMethod, str] = {
     "smart": N_("Cuts at sections, paragraphs and sentences. Right for most documents."),
-    "auto": N_(
-        "Cuts a résumé, a LinkedIn profile, a journey, a README and any other text each in the way that fits it."
-    ),
+    "auto": N_("Cuts each kind of text in its own way: résumés, LinkedIn profiles, journeys, READMEs and all others."),
     "semantic": N_("Cuts where the topic changes. For long mixed texts; reads the text once more to find the places."),
     "sentences": N_("Cuts where a sentence or line ends, into longer passages. For notices and announcements."),
     "recursive": N_("Cuts at the largest break available: paragraph, line, sentence or word. Works for any text."),
@@ -176,8 +174,8 @@ PDF_TYPES: Mapping[PdfType, str] = {"auto": N_("Auto"), "scanned": N_("Scanned")
 
 
 PDF_TYPE_HELP = N_(
-    "For PDFs. Auto recognises text on the pages that are pictures, Scanned on every page, Digital on none. "
-    "What text recognition costs is part of the estimate."
+    "For PDFs. “Auto” recognises the text of pages that are pictures, “Scanned” of every page, “Digital” of no page. "
+    "The estimate includes the cost of text recognition."
 )
 
 

@@ -32,7 +32,7 @@ STATES: dict[State, str] = {
     "dismissed": N_("Dismissed"),
 }
 NONE: dict[State, str] = {
-    "open": N_("Nothing is open in this period."),
+    "open": N_("No question is unsolved in this period."),
     "off topic": N_("No question in this period was off topic."),
     "solved": N_("None in this period."),
     "dismissed": N_("None in this period."),
@@ -79,13 +79,13 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
             _("Waiting"): lists.numbers(
                 (gap.waiting or None for gap in rows),
                 65,
-                help_text=_("People who asked a person and wait for an answer."),
+                help_text=_("People who sent this question to a person and are waiting for an answer."),
             ),
             _("Times"): lists.bars((gap.times for gap in rows), 80),
             _("Before"): lists.numbers(
                 (gap.times_before for gap in rows),
                 62,
-                help_text=_("How often the question was asked in the period before, for comparison."),
+                help_text=_("How often the question was asked in the previous period, for comparison."),
             ),
             _("Last asked"): lists.times((gap.last_asked_at for gap in rows), 102, with_year=False, with_time=False),
             _("Most similar document"): lists.texts((gap.nearest or "–" for gap in rows), 180),
@@ -142,7 +142,7 @@ def _draw_gap(identity: Identity, gap: Gap, wordings: Sequence[str]) -> None:
                 _write_answer(identity, gap)
             if st.button(_("Upload a document"), icon=":material/upload_file:", key=f"{key}_upload"):
                 _upload_document(identity, gap)
-            if st.button(_("A document answers it"), icon=":material/description:", key=f"{key}_solve"):
+            if st.button(_("A document answers this question"), icon=":material/description:", key=f"{key}_solve"):
                 _choose_document(identity, gap)
         if st.button(_("Dismiss"), icon=":material/do_not_disturb_on:", key=f"{key}_dismiss"):
             _dismiss(identity, gap)
@@ -297,7 +297,7 @@ def _draw_progress(identity: Identity, document: Document) -> None:
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
         st.markdown(f":{color}-badge[{plain(words)}] {plain(document.title)}", width="stretch")
         if document.status is DocumentStatus.ESTIMATED and identity.may(Role.ADMIN):
-            words = _("Process it ({estimate})", estimate=money(stored_cost(document.estimate or {}, "total")))
+            words = _("Process the file ({estimate})", estimate=money(stored_cost(document.estimate or {}, "total")))
             if st.button(plain(words), icon=":material/play_arrow:", key=f"analytics_gap_process_{document.id}"):
                 actions.attempt(PROBLEM, services().documents.confirm, identity, document.id)
                 st.rerun()
@@ -309,7 +309,7 @@ def _draw_progress(identity: Identity, document: Document) -> None:
         st.caption(plain(translated(document.message)))
 
 
-@dialog(N_("A document answers it"), icon=":material/description:")
+@dialog(N_("A document answers this question"), icon=":material/description:")
 def _choose_document(identity: Identity, gap: Gap) -> None:
     running = services()
     ready = DocumentFilters(statuses=(DocumentStatus.COMPLETED,), collection_id=gap.collection_id)
@@ -318,7 +318,10 @@ def _choose_document(identity: Identity, gap: Gap) -> None:
         _("Document"), list(titles), index=None, format_func=titles.of, placeholder=_("Choose a document"),
         key=f"analytics_gap_document_{gap.id}",
     )  # fmt: skip
-    if st.button(_("It answers the question"), type="primary", disabled=chosen is None) and chosen is not None:
+    if (
+        st.button(_("This document answers the question"), type="primary", disabled=chosen is None)
+        and chosen is not None
+    ):
         actions.finish(_solve, identity, gap, chosen, answered_by(titles.of(chosen)))
 
 

@@ -237,10 +237,10 @@ def _draw_answer(message: Message, numbers: list[int], anchor: str, *, is_for_op
 
 def _removed_words(numbers: list[int]) -> str:
     if len(numbers) == 1:
-        return _("Source {numbers} was removed since: its document has been deleted.", numbers=numbers[0])
+        return _("Source {numbers} is no longer shown, because its document was deleted.", numbers=numbers[0])
     earlier = ", ".join(str(number) for number in numbers[:-1])
     return _(
-        "Sources {shown} and {numbers} were removed since: their documents have been deleted.",
+        "Sources {shown} and {numbers} are no longer shown, because their documents were deleted.",
         shown=earlier,
         numbers=numbers[-1],
     )

@@ -80,7 +80,7 @@ def draw_waiting(
         facts = {"page": number, "day": _day(correction), "name": _name(correction)}
         sentence = (
             _(
-                "Page {page} reads differently now, so the correction of {day} by {name} was not applied.",
+                "The text of page {page} has changed, so the correction of {day} by {name} was not applied.",
                 **facts,
             )
             if is_other_reading
@@ -96,10 +96,10 @@ def draw_waiting(
             with st.container(horizontal=True):
                 if number in texts:
                     st.button(
-                        _("Apply it"),
+                        _("Apply the correction"),
                         key=f"{key}_apply",
                         icon=":material/check:",
-                        help=_("The page gets this text; only passages that change are embedded again."),
+                        help=_("The page gets this text. Only passages that change are embedded again."),
                         on_click=_apply,
                         args=(document, number, correction, texts[number], correcting),
                     )
@@ -194,7 +194,11 @@ def draw_corrector(document: Document, page: DocumentPage, correcting: Correctin
         )
         if page.is_corrected:
             st.button(
-                _("Back to the text as read"), key=f"{key}_back", icon=":material/undo:", type="tertiary", on_click=back
+                _("Return to the text read from the file"),
+                key=f"{key}_back",
+                icon=":material/undo:",
+                type="tertiary",
+                on_click=back,
             )
     return False
 
@@ -213,7 +217,7 @@ def draw_history(
             return
         for correction in corrections:
             with st.container(border=True, gap="xsmall", key=f"{key}_entry_{correction.id}"):
-                kind = _("Back to the text as read") if correction.text_after is None else _("Corrected")
+                kind = _("Return to the text read from the file") if correction.text_after is None else _("Corrected")
                 st.caption(" · ".join(map(plain, (_day(correction), _name(correction), kind))))
                 after = page.as_read if correction.text_after is None else correction.text_after
                 st.html(changes_html(correction.text_before, after))

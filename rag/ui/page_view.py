@@ -171,7 +171,7 @@ def _draw_zoom() -> None:
         key="page_view_zoom_button",
         icon=":material/zoom_in:",
         type="tertiary",
-        help=_("Shows the pages larger, then as wide as the view again."),
+        help=_("Enlarges the pages. A second click fits them to the width of the view again."),
         on_click=choose,
     )
 

@@ -32,7 +32,8 @@ ROLES: Mapping[Role, str] = {
 
 ABOUT = N_(
     "A key lets a program ask questions or manage documents for your organisation, without anybody's password. Give "
-    "each program its own, with only what it needs. What the API can do is described at [/api/docs](/api/docs)."
+    "each program its own key, with only the permissions that it needs. The API is described at "
+    "[/api/docs](/api/docs)."
 )
 
 
@@ -79,7 +80,7 @@ def _draw_table(api_keys: Sequence[ApiKey], names: Mapping[UUID, str], zone: tzi
         },
         key="people_keys",
         of=lambda key: (key.id, key.works),
-        alt=_("API keys with what they may do, their owner and status, when they expire and when they were last used"),
+        alt=_("API keys with permissions, owner, status, expiry and last use"),
     )
 
 
@@ -92,7 +93,7 @@ def _status(key: ApiKey) -> str:
         return _("Revoked")
     if key.is_expired:
         return _("Expired")
-    return _("Active") if key.has_owner else _("Stopped: its owner is no administrator any more")
+    return _("Active") if key.has_owner else _("Stopped: its owner is no longer an administrator")
 
 
 @dialog(N_("Make an API key"), icon=":material/key:")
@@ -130,7 +131,7 @@ def _ask_for_key(keys: ApiKeys, identity: Identity, names: Mapping[UUID, str]) -
             placeholder=_(OLDEST),
             format_func=labels.of,
             key="people_key_collection",
-            help=_("If a call names no collection, this collection is used."),
+            help=_("If a request does not name a collection, this collection is used."),
         )
         st.date_input(
             _("Last day"),
@@ -266,8 +267,8 @@ FIELDS: Mapping[str, str] = {
     "collection_id": N_("collection"),
     "chunking_method": N_("chunking"),
     "generate_metadata": N_("tags"),
-    "pending_steps": N_("steps asked for"),
-    "from_model": N_("model before"),
+    "pending_steps": N_("requested steps"),
+    "from_model": N_("previous model"),
     "to_model": N_("new model"),
     "cleaned_at": N_("old vectors removed"),
     "kind": N_("kind of source"),
@@ -284,13 +285,13 @@ FIELDS: Mapping[str, str] = {
     "page": N_("page"),
     "address": N_("address"),
     "amount": N_("amount"),
-    "app_id": N_("number of the program"),
+    "app_id": N_("ID of the program"),
     "assigned_to": N_("assigned to"),
     "binned_at": N_("in the bin since"),
     "budget": N_("budget"),
     "directories": N_("organisations"),
     "events": N_("events"),
-    "every_minutes": N_("minutes from sync to sync"),
+    "every_minutes": N_("minutes between syncs"),
     "greeting": N_("greeting"),
     "has_page": N_("page of its own"),
     "host": N_("host"),
@@ -301,12 +302,12 @@ FIELDS: Mapping[str, str] = {
     "reason": N_("reason"),
     "requests_per_minute": N_("requests a minute"),
     "revoked_at": N_("revoked on"),
-    "scope": N_("holds for"),
+    "scope": N_("applies to"),
     "scopes": N_("rights"),
     "sites": N_("sites"),
     "solved_by_id": N_("solved by"),
     "unit": N_("unit"),
-    "warn_share": N_("share that is warned of"),
+    "warn_share": N_("share that triggers a warning"),
 }
 
 

@@ -73,7 +73,10 @@ NOTHING_PROPOSED: dict[Source, str] = {
         "Nothing to propose: no question with a source was rated as helpful yet, or all of them are "
         "golden questions already."
     ),
-    "gaps": N_("Nothing to propose: no gap was solved or dismissed yet, or all of them are golden questions already."),
+    "gaps": N_(
+        "Nothing to propose: no unanswered question was solved or dismissed yet, or all of them are golden "
+        "questions already."
+    ),
     "documents": N_("No questions about these documents yet. A model proposes some when it tags a document."),
 }
 VERDICTS = {
@@ -131,7 +134,7 @@ def _draw_golden(identity: Identity, collection: Collection, golden: dict[UUID, 
                     key="analytics_golden_export", media_type="application/jsonl",
                 )  # fmt: skip
             if golden and st.button(
-                _("Run them"), icon=":material/play_arrow:", type="primary", key="analytics_golden_run"
+                _("Run the golden questions"), icon=":material/play_arrow:", type="primary", key="analytics_golden_run"
             ):
                 _start_run(identity, collection, list(golden.values()))
     if golden and identity.may(Role.ADMIN):
@@ -209,7 +212,9 @@ def _draw_runs(identity: Identity, collection: Collection, draw_details: DrawDet
             remaining = number(run.questions - run.done)
             if trouble := evaluations.trouble(run.id):
                 st.warning(plain(translated(trouble)), icon=":material/error:")
-            if st.button(_("Go on with {left} questions", left=remaining), key=f"analytics_run_{run.id}"):
+            if st.button(
+                _("Continue with the remaining {left} questions", left=remaining), key=f"analytics_run_{run.id}"
+            ):
                 actions.attempt(PROBLEM, evaluations.go_on, identity, collection, run.id)
                 st.rerun()
     _draw_newest(runs)
@@ -217,7 +222,7 @@ def _draw_runs(identity: Identity, collection: Collection, draw_details: DrawDet
         runs,
         {
             _("When"): lists.times((run.created_at for run in runs), 105, with_year=False),
-            _("With"): [_with(run) for run in runs],
+            _("Settings"): [_with(run) for run in runs],
             _("Questions"): [f"{run.done} / {run.questions}" for run in runs],
             **{_(TITLES[name]): [_format_figure(name, run.figures.get(name)) for run in runs] for name in LISTED},
         },
@@ -289,7 +294,7 @@ def _draw_comparison(identity: Identity, earlier: Run, later: Run) -> None:
             _("Earlier"): [_format_figure(row.figure, row.first) for row in compared],
             _("Later"): [_format_figure(row.figure, row.second) for row in compared],
             _("Difference"): [_difference(row.figure, row.difference) for row in compared],
-            _("95 % interval"): [
+            _("95 % confidence interval"): [
                 f"{_difference(row.figure, row.low)} … {_difference(row.figure, row.high)}" for row in compared
             ],
             _("Verdict"): [_(VERDICTS[row.verdict]) for row in compared],
@@ -325,8 +330,8 @@ def _draw_pairs(identity: Identity, earlier: Run, later: Run) -> None:
             _("Question"): lists.texts(both, 280),
             _("Earlier"): [words.get(answers_by_run[0][q].outcome, answers_by_run[0][q].outcome) for q in both],
             _("Later"): [words.get(answers_by_run[1][q].outcome, answers_by_run[1][q].outcome) for q in both],
-            _("Answer, earlier"): [" ".join(answers_by_run[0][q].answer.split()) for q in both],
-            _("Answer, later"): [" ".join(answers_by_run[1][q].answer.split()) for q in both],
+            _("Answer in the earlier run"): [" ".join(answers_by_run[0][q].answer.split()) for q in both],
+            _("Answer in the later run"): [" ".join(answers_by_run[1][q].answer.split()) for q in both],
         },
         key=f"analytics_pairs_{earlier.id}_{later.id}",
         of=str,
@@ -352,13 +357,13 @@ def _find_entry(identity: Identity, result: Result) -> ChatLogEntry | None:
         return None
 
 
-@dialog(N_("Run them"), icon=":material/play_arrow:")
+@dialog(N_("Run the golden questions"), icon=":material/play_arrow:")
 def _start_run(identity: Identity, collection: Collection, golden: list[GoldenQuestion]) -> None:
     labels = name_labels(
         {COLLECTION_SETTINGS: _("The collection's settings")} | {p.name: p.title for p in PROFILES.values()}
     )
     chosen = st.multiselect(
-        _("With"), list(labels), [COLLECTION_SETTINGS], format_func=labels.of, key="analytics_run_with",
+        _("Settings"), list(labels), [COLLECTION_SETTINGS], format_func=labels.of, key="analytics_run_with",
         help=_("You can choose several and compare them afterwards."),
     )  # fmt: skip
     profiles = [profile_of(collection) if name == COLLECTION_SETTINGS else profile_by_name(name) for name in chosen]
@@ -388,7 +393,7 @@ def _choose_models(profiles: Sequence[Profile]) -> Sequence[str]:
     provider = providers.chat_choice(profiles[0]).provider
     offered = [model for name, model in priced_chat_models() if name == provider]
     chosen = st.multiselect(
-        _("Models that answer"), offered, accept_new_options=True, placeholder=_("as set"),
+        _("Models that answer"), offered, accept_new_options=True, placeholder=_("as in the settings"),
         key="analytics_run_models", help=_("You can choose several and compare them afterwards."),
     )  # fmt: skip
     return chosen or ("",)
@@ -416,7 +421,7 @@ def _draw_judge(identity: Identity, profiles: Sequence[Profile], questions: int)
     known_costs = [cost for cost in costs if cost is not None]
     total = sum(known_costs, Decimal(0)) if len(known_costs) == len(costs) else None
     return st.toggle(
-        _("Have a model check the answers ({cost})", cost=plain(money(total))), key="analytics_run_judge",
+        _("Let a model check the answers ({cost})", cost=plain(money(total))), key="analytics_run_judge",
         help=_("{model} checks whether each sentence follows from its sources. Each answer "
                "then costs one more small call.", model=plain(models[0])),
     )  # fmt: skip
@@ -460,14 +465,16 @@ def _with(run: Run) -> str:
     changed = ", ".join(f"{name} = {value}" for name, value in run.overrides.items())
     title = PROFILES[run.profile].title if run.profile in PROFILES else run.profile
     settings = f"{title} ({changed})" if changed else title
-    return _("{settings}, at night", settings=settings) if run.is_nightly else settings
+    return _("{settings}, run at night", settings=settings) if run.is_nightly else settings
 
 
 def _difference(name: str, value: float) -> str:
     """Return a metric's difference with its sign; for fractions, in percentage points."""
     if name == "total_ms":
         return signed(value, duration(abs(value)))
-    return signed(value, money(abs(value)) if name == "cost" else _("{change} pts", change=number(abs(value) * 100, 1)))
+    return signed(
+        value, money(abs(value)) if name == "cost" else _("{change} points", change=number(abs(value) * 100, 1))
+    )
 
 
 def _format_figure(name: str, value: float | None) -> str:
@@ -504,7 +511,7 @@ def _draw_form(identity: Identity, collection: Collection, golden: GoldenQuestio
     key = f"analytics_golden_form_{golden_id or 'new'}_{hash(golden)}"
     with st.form(key, border=False):
         question = st.text_input(_("Question"), golden.question, max_chars=500)
-        is_answerable = st.toggle(_("The documents answer it"), value=golden.is_answerable)
+        is_answerable = st.toggle(_("The documents answer this question"), value=golden.is_answerable)
         with st.container(horizontal=True, vertical_alignment="bottom"):
             if len(names) < MOST_DOCUMENTS:
                 document = st.selectbox(

@@ -34,7 +34,7 @@ OUTCOMES: Mapping[str, tuple[str, str]] = {
     "perhaps": (N_("Partly"), "blue"),
     "no_context": (N_("Not in the documents"), "orange"),
     "small_talk": (N_("Small talk"), "gray"),
-    "asked_back": (N_("Asked back"), "blue"),
+    "asked_back": (N_("Asked for clarification"), "blue"),
     "refused": (N_("Refused"), "violet"),
     "stopped": (N_("Stopped"), "gray"),
     "failed": (N_("Failed"), "red"),
@@ -46,16 +46,16 @@ SOURCE_STATES: Mapping[str, tuple[str, str]] = {
     "not held": (N_("Cited, does not support the answer"), "orange"),
     "not named": (N_("Not cited"), "gray"),
 }
-ROLE_NAMES = {"system": N_("Instructions"), "user": N_("Sent"), "assistant": N_("Answer before")}
+ROLE_NAMES = {"system": N_("Instructions"), "user": N_("Sent"), "assistant": N_("Earlier answer")}
 
 
 def cost_words(cost: Any, is_priced: bool) -> str:
-    """Format a question's cost. If a call had no known price, this adds "unpriced" and never counts the
+    """Format a question's cost. If a call had no known price, this adds "calls without a price" and never counts the
     call as zero.
     """
     if is_priced:
         return money(cost)
-    return _("{cost} + unpriced", cost=money(cost)) if cost else _("unpriced")
+    return _("{cost} + calls without a price", cost=money(cost)) if cost else _("price unknown")
 
 
 def known_cost_words(cost: Any, is_priced: bool) -> str:
@@ -91,7 +91,7 @@ def draw_question(entry: ChatLogEntry, zone: tzinfo) -> None:
             pd.DataFrame(
                 {
                     _("Stage"): [_(STAGE_NAMES[stage]) for stage, _begins, _ms in parts],
-                    _("Begins (ms)"): [round(begins, 1) for _stage, begins, _ms in parts],
+                    _("Starts after (ms)"): [round(begins, 1) for _stage, begins, _ms in parts],
                     _("Time (ms)"): [round(ms, 1) for _stage, _begins, ms in parts],
                 }
             ),
@@ -132,9 +132,9 @@ def _draw_passages(entry: ChatLogEntry) -> None:
         return
     facts = [
         _("{get} search", get=plain(search.get("type", ""))),
-        _("{get} candidates asked for", get=f"{search.get('vectorTopK', 0):d}"),
+        _("{get} candidates requested", get=f"{search.get('vectorTopK', 0):d}"),
     ]
-    facts.append(_("{get} wanted", get=f"{search.get('finalTopK', 0):d}"))
+    facts.append(_("{get} passages wanted", get=f"{search.get('finalTopK', 0):d}"))
     if reranking.get("enabled"):
         counts = _(
             "{get} to {get_2}",
@@ -155,10 +155,14 @@ def _draw_passages(entry: ChatLogEntry) -> None:
     passages = entry.passages
     place = _("Before") if reranking.get("enabled") else _("Place")
     before = lists.numbers(
-        (p.original_rank or p.position for p in passages), 60, help_text=_("Place as found, before any reranking.")
+        (p.original_rank or p.position for p in passages),
+        60,
+        help_text=_("Place in the search results, before any reranking."),
     )
     after = lists.numbers(
-        (p.new_rank for p in passages), 55, help_text=_("Place after reranking; – when it was left out.")
+        (p.new_rank for p in passages),
+        55,
+        help_text=_("Place after reranking. “–” means that the passage was left out."),
     )
     scores = lists.numbers((p.rerank_score for p in passages), 100, style="localized")
     similarity = st.column_config.ProgressColumn(min_value=0, max_value=1, format="localized", width=120)
@@ -214,7 +218,7 @@ def _draw_charges(entry: ChatLogEntry) -> None:
     if model.get("model"):
         st.caption(
             _(
-                "{model} at temperature {get} · prompt of {get_2}, {get_3} of them instructions · answer of {get_4} "
+                "{model} at temperature {get} · prompt: {get_2}, of which {get_3} are instructions · answer: {get_4} "
                 "· streamed for {get_5}",
                 model=plain(model["model"]),
                 get=f"{model.get('temperature', 0):g}",
@@ -231,9 +235,9 @@ def _draw_charges(entry: ChatLogEntry) -> None:
         {
             _("For"): [_(OPERATION_NAMES.get(c.operation, c.operation)) for c in entry.charges],
             _("Model"): [f"{c.provider}/{c.model}" for c in entry.charges],
-            _("Tokens in"): [c.input_tokens for c in entry.charges],
-            _("of them cached"): [c.cached_input_tokens for c in entry.charges],
-            _("Tokens out"): [c.output_tokens for c in entry.charges],
+            _("Input tokens"): [c.input_tokens for c in entry.charges],
+            _("Cached input tokens"): [c.cached_input_tokens for c in entry.charges],
+            _("Output tokens"): [c.output_tokens for c in entry.charges],
             _("Search units"): [c.search_units for c in entry.charges],
             _("Cost"): lists.amounts(
                 _exact_money(c.cost) + (_(" (estimated)") if c.is_estimated else "") for c in entry.charges
@@ -269,7 +273,7 @@ def draw_run_again(identity: Identity, entry: ChatLogEntry) -> None:
         with st.form(key, border=False):
             with st.container(horizontal=True, vertical_alignment="bottom"):
                 name = st.selectbox(_("Profile"), list(labels), format_func=labels.of, key=f"{key}_profile")
-                top_k = draw_field(PASSAGES, key=f"{key}_top_k", placeholder=_("as set"))
+                top_k = draw_field(PASSAGES, key=f"{key}_top_k", placeholder=_("as in the settings"))
                 reranks = st.toggle(_("Rerank"), value=True, key=f"{key}_rerank")
             sent = st.form_submit_button(_("Run again"), icon=":material/replay:")
         if sent:
@@ -313,5 +317,5 @@ def draw_comparison(before: ChatLogEntry, after: ChatLogEntry, titles: tuple[str
             _("Passage"): [" ".join(p.preview.split()) for p in passages],
         },
         key=f"analytics_again_passages_{after.question.id}",
-        alt=_("Passages now, with their places before"),
+        alt=_("Current passages, with their previous places"),
     )

@@ -48,7 +48,7 @@ def _draw_scores(searches: Sequence[LoggedSearch]) -> None:
     scored = [(s, value) for s in searches if (value := s.score if kind == "score" else s.similarity) is not None]
     if not scored:
         st.caption(
-            _("Nothing was reranked in this period.") if kind == "score" else _("No search of this period has scores.")
+            _("Nothing was reranked in this period.") if kind == "score" else _("No search in this period has scores.")
         )
         return
     answered = [value for search, value in scored if search.is_answered]
@@ -60,7 +60,9 @@ def _draw_scores(searches: Sequence[LoggedSearch]) -> None:
         key=f"analytics_score_chart_{kind}",
         alt=_("Number of questions, by the score of the best passage"),
     )
-    st.caption(_("If answered and unanswered questions have different scores, the score tells them apart."))
+    st.caption(
+        _("If answered and unanswered questions have clearly different scores, you can tell them apart by their score.")
+    )
 
 
 def _draw_changes(searches: Sequence[LoggedSearch]) -> None:
@@ -78,7 +80,7 @@ def _draw_changes(searches: Sequence[LoggedSearch]) -> None:
                     help=_("The median place, before reranking, of the passages that reranking put first."),
                 )  # fmt: skip
             st.metric(
-                _("Moved up from below place 5"), percent(reranked.far),
+                _("Best passage was below place 5"), percent(reranked.far),
                 help=_("Without reranking, these passages might not have been read at all."),
             )  # fmt: skip
         words = ngettext("{count} question was reranked.", "{count} questions were reranked.", reranked.questions)
@@ -88,7 +90,7 @@ def _draw_changes(searches: Sequence[LoggedSearch]) -> None:
     groups = []
     for words, chosen in (
         (_("Translated for the search"), [search for search in searches if search.is_translated]),
-        (_("Searched as asked"), [search for search in searches if not search.is_translated]),
+        (_("Searched without translation"), [search for search in searches if not search.is_translated]),
         (_("Reranked"), [search for search in searches if search.is_reranked]),
         (_("Not reranked"), [search for search in searches if not search.is_reranked]),
     ):
@@ -108,7 +110,7 @@ def _draw_changes(searches: Sequence[LoggedSearch]) -> None:
 
 def _draw_by_part(searches: Sequence[LoggedSearch]) -> None:
     with draw_head(_("Where the search does well")):
-        by = choose_word(_("Searches by"), SEARCHES_BY, key="analytics_search_by", default="language")
+        by = choose_word(_("Show searches by"), SEARCHES_BY, key="analytics_search_by", default="language")
     groups = search_groups(searches, by)
     lists.draw(
         {
@@ -116,20 +118,22 @@ def _draw_by_part(searches: Sequence[LoggedSearch]) -> None:
             _("Questions"): lists.bars((group.questions for group in groups), 140),
             _("Answered"): lists.amounts(percent(group.answered) for group in groups),
             _("Best similarity"): lists.numbers(
-                (group.similarity for group in groups), style="localized", help_text=_("The median over the questions.")
+                (group.similarity for group in groups),
+                style="localized",
+                help_text=_("The median of the questions: half have a higher value, half a lower one."),
             ),
             _("Translated"): [group.translated for group in groups],
             _("Reranked"): [group.reranked for group in groups],
         },
         key=f"analytics_search_parts_{by}",
-        alt=_("What the search brought by {kind}", kind=_(SEARCHES_BY[by]).lower()),
+        alt=_("Search results by {kind}", kind=_(SEARCHES_BY[by]).lower()),
     )
 
 
 def _draw_passages(
     analytics: Analytics, who: Who, period: Period, filters: Filters, open_document: Callable[[UUID], None]
 ) -> None:
-    st.header(_("Passages that answers name most"), anchor=False)
+    st.header(_("Passages that answers cite most"), anchor=False)
     uses = analytics.top_passages(who, period, filters)
     if not uses:
         st.caption(_("Nothing to show yet: only answers whose sources were kept are counted here."))
@@ -143,13 +147,13 @@ def _draw_passages(
             _("Cited wrongly"): lists.numbers(
                 (use.not_held for use in uses),
                 110,
-                help_text=_("Answers that cite this passage for something it does not say."),
+                help_text=_("The number of answers that cite this passage for something it does not say."),
             ),
             _("Passage"): lists.texts((" ".join(use.text.split()) for use in uses), "large"),
         },
         key="analytics_top_passages",
         of=lambda use: (use.document_id, use.text),
-        alt=_("Passages by the number of answers that name them"),
+        alt=_("Passages by the number of answers that cite them"),
     )
     st.caption(_("Select a row to open the document."))
     if chosen is not None:
@@ -172,7 +176,7 @@ def draw_errors(
             key="analytics_errors", alt=_("Why questions failed or were refused"), draw_details=draw_details,
         )  # fmt: skip
     if notices:
-        st.caption(_("Problems that limited answers or held them back:"))
+        st.caption(_("Problems that limited or prevented answers:"))
         _draw_sentences(
             [(translated(notice.notice), notice.times, notice.last_at, notice.latest_id) for notice in notices],
             key="analytics_notices", alt=_("Errors and repeated calls"), draw_details=draw_details,
@@ -180,7 +184,7 @@ def draw_errors(
     if errors or notices:
         st.caption(_("Select a row (Shift + Space on the keyboard) to see everything about it."))
     if repeated:
-        st.caption(_("Calls that were cut off or repeated, charged by estimate:"))
+        st.caption(_("Calls that were cut off or repeated, with their estimated cost:"))
         lists.draw(
             {
                 _("Model"): [f"{row.provider}/{row.model}" for row in repeated],

@@ -261,7 +261,7 @@ def _draw_links(citation: Citation, anchor: str) -> None:
             else:
                 st.markdown(f":small[:gray[:material/attach_file: {plain(name)}]]", width="content")
         if remaining > 0:
-            more = _("{files} more in the post", files=remaining)
+            more = _("More files in the post: {files}", files=remaining)
             st.markdown(f":small[:gray[{more}]]", width="content")
         if original:
             is_post = citation.category or citation.written_on

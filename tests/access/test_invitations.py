@@ -68,7 +68,7 @@ def test_lists_are_read_as_people_have_them() -> None:
     for text, sentence in (
         ("", "at least one"),
         ("ada@example.com\nsomebody", "Line 2: “somebody”"),
-        ("email,role\nada@example.com,king", "king is no role"),
+        ("email,role\nada@example.com,king", "king is not a role"),
         ("email,name\nAda,Lovelace", "Line 2 has no"),
         ("\n".join(f"p{n}@example.com" for n in range(501)), "at most 500"),
     ):

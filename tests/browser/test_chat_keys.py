@@ -283,4 +283,4 @@ def test_ctrl_k_leaves_an_open_dialog_and_what_it_shows_alone(offline_product: P
     dialog.get_by_role("button", name="Done").click()
     expect(dialog).to_have_count(0)
     page.keyboard.press("Control+k")
-    expect(dialog.get_by_placeholder("Words of a title")).to_be_visible()
+    expect(dialog.get_by_placeholder("Search for words in titles")).to_be_visible()

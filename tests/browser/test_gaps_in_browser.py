@@ -46,7 +46,7 @@ def test_a_document_uploaded_from_a_gap_solves_it_and_the_asker_reads_so(browser
         expect(page.get_by_text("Solved. 1 person is told in their conversation.")).to_be_visible(
             timeout=patient(60_000)
         )
-        expect(page.get_by_text("Nothing is open in this period.")).to_be_visible()
+        expect(page.get_by_text("No question is unsolved in this period.")).to_be_visible()
         page.get_by_role("radio", name="Solved", exact=True).click()
         click_row(page, 0, BOX, page.get_by_text("solved by Parking permits", exact=False))
 

@@ -139,7 +139,7 @@ def test_an_admin_uploads_sees_the_cost_before_and_after(
     expect(page.get_by_text("Confirm before anything is spent")).to_be_visible()
     expect(page.get_by_text("2 pages", exact=False).first).to_be_visible()
     assert shared_standin.calls["embeddings"] == before
-    page.get_by_role("button", name=re.compile("Process it")).first.click()
+    page.get_by_role("button", name=re.compile("Process the file")).first.click()
     expect(page.get_by_text("is ready").first).to_be_visible()
     assert shared_standin.calls["embeddings"] > before
     expect(

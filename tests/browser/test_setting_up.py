@@ -169,7 +169,7 @@ def test_the_audit_log_is_narrowed_and_a_row_opened(company: tuple[Product, Brow
     tab.goto(company[0].address + "/people")
     invite(tab, "rosa@example.com", group="Night shift")
     tab.goto(company[0].address + "/audit")
-    tab.get_by_placeholder("A name or a value").fill("rosa@example.com")
+    tab.get_by_placeholder("Name or value of a setting").fill("rosa@example.com")
     tab.keyboard.press("Enter")
     expect(tab.get_by_text("2 entries", exact=True)).to_be_visible()
     tab.get_by_role("combobox", name="Kind").click()

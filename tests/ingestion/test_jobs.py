@@ -225,7 +225,7 @@ def test_tags_wait_for_a_key_or_for_money_while_the_document_is_found(
         assert (waiting.status, waiting.is_waiting) == (DocumentStatus.COMPLETED, True)
         assert waiting.message.startswith(TAGS_WAIT)
         assert "summary" not in waiting.metadata
-        assert status_words(waiting) == "Ready, tags wait"
+        assert status_words(waiting) == "Ready, but tags are missing"
         assert provider_standin.calls["embeddings"] > 0
         provider_standin.reset()
         provider_standin.reply(json.dumps({"summary": "s", "topics": [], "questions": []}))

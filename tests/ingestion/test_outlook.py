@@ -177,7 +177,7 @@ def test_what_does_not_add_up_is_said_with_its_count() -> None:
     assert "The text of this mail in rich text format is damaged or too long, and was not read." in warnings
     assert "This mail has no text of its own." in warnings
     assert read(msg_file({CLASS: "IPM.Contact"})).pages[0].warnings == (
-        "This is no mail but another item of Outlook (IPM.Contact). Only its subject and its text were read.",
+        "This is not a mail but another Outlook item (IPM.Contact). Only its subject and its text were read.",
     )
 
 

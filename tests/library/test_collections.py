@@ -170,7 +170,7 @@ def test_only_a_document_that_waits_is_discarded(
         collection=collection,
         options=UploadOptions(generate_metadata=False),
     )
-    with pytest.raises(InvalidInput, match="no longer waiting"):
+    with pytest.raises(InvalidInput, match="no longer needs a decision"):
         library.discard(admin, result.document_id)
     assert library.get("demo", result.document_id).status is DocumentStatus.COMPLETED
     waiting = library.upload(admin, collection, "b.pdf", hostile.leave_policy("b"))

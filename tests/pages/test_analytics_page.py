@@ -132,7 +132,7 @@ def test_a_manager_sees_eight_figures_and_how_questions_ended(open_page: Open, m
     assert len(page.get("plotly_chart")) == 1
     assert "never names or addresses" in words(page)
     assert "nothing is compared" in words(page)
-    assert "unpriced call" in words(page)
+    assert "call without a price" in words(page)
     by_outcome = page.dataframe[0].value
     assert by_outcome[list(by_outcome.columns)[1:]].to_numpy().sum() == len(month)
     by_group = page.dataframe[1].value
@@ -159,7 +159,7 @@ def test_costs_are_the_ledgers_however_they_are_divided(open_page: Open, month: 
     assert metrics(page)["Cost"] == plain(money(row[0]))
     models = page.dataframe[1].value
     (unpriced,) = models[models["Model"] == "house-model-1"]["Cost"]
-    assert unpriced.endswith(" unpriced")
+    assert unpriced.endswith(" without a price")
     for by in ("operation", "model", "collection", "group", "purpose"):
         page.segmented_control("analytics_cost_by").set_value(by).run()
         assert not page.exception
@@ -286,7 +286,7 @@ def test_what_is_chosen_in_a_table_opens_it(open_page: Open, month: list[UUID], 
     # The same question in a second table is not drawn twice: its widgets have their keys of it.
     select_row(page, "analytics_notices_", 0)
     assert not page.exception
-    assert "This question is open above." in words(page)
+    assert "This question is already open further up." in words(page)
     page = open_page(analytics_view="Times")
     select_row(page, "analytics_slowest_", 0)
     assert not page.exception
@@ -299,7 +299,7 @@ def test_quality_and_questions_can_be_begun_with_before_anybody_asked(open_page:
     assert page.button("analytics_golden_add").label == "Add a question"
     for view in ("Overview", "Costs", "Times", "Search", "Questions"):
         assert "Nothing was asked in this period" in words(open_page(analytics_view=view))
-    assert "Nothing is open in this period" in words(open_page(analytics_view="Gaps"))
+    assert "No question is unsolved in this period" in words(open_page(analytics_view="Gaps"))
 
 
 def test_a_question_becomes_a_golden_one_that_can_be_changed(
@@ -393,11 +393,11 @@ def test_a_selected_question_opens_everything_logged_of_it_and_no_address(open_p
     said = words(page)
     assert "Where the time went" in said
     assert "reranked by rerank\\-multilingual\\-v3\\.0 from 8 to 5" in said
-    assert "412 of them instructions" in said
+    assert "of which 412 are instructions" in said
     assert "**25 days**" in said
     stages = page.dataframe[1].value
     assert {"Search", "Reranking", "Model"} <= set(stages["Stage"])
-    assert list(stages["Begins (ms)"][1:]) == pytest.approx(list(stages["Time (ms)"].cumsum()[:-1]), abs=1)
+    assert list(stages["Starts after (ms)"][1:]) == pytest.approx(list(stages["Time (ms)"].cumsum()[:-1]), abs=1)
     found = page.dataframe[2].value
     assert list(found["Before"]) == [1, 2, 3, 4, 5, 6, 7, 8]
     assert sorted(found["After"].dropna()) == [1, 2, 3, 4, 5]
@@ -485,7 +485,7 @@ def test_a_written_answer_is_found_cited_and_closes_the_gap(
     assert found.citations[0].title == "Is there a parking space for visitors?"
     assert "spaces 11 to 15" in found.citations[0].passage
     page = open_page(Role.ADMIN, analytics_view="Gaps")
-    assert "Nothing is open in this period" in words(page)
+    assert "No question is unsolved in this period" in words(page)
     document = app_services.documents.get("demo", found.citations[0].document_id)
     assert document.metadata["owner"] == "Asker"
     assert document.metadata["review_on"] > today().isoformat()
@@ -579,7 +579,7 @@ def test_the_search_is_drawn_with_scores_changes_and_errors(
     assert not page.exception
     assert not page.metric[0].value.startswith("–")
     assert len(page.get("plotly_chart")) == 1
-    assert {"Another passage came first", "Moved up from below place 5"} <= set(metrics(page))
+    assert {"Another passage came first", "Best passage was below place 5"} <= set(metrics(page))
     page.segmented_control("analytics_score").set_value("score").run()
     page.segmented_control("analytics_search_by").set_value("group").run()
     assert not page.exception

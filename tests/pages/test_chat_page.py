@@ -230,7 +230,7 @@ def test_somebody_elses_conversation_looks_like_one_that_does_not_exist(signed_i
         other.run()
         assert "25 days" not in markdown(other)
         assert "c" not in other.query_params
-        assert [t.value for t in other.toast] == ["This conversation does not exist, or no longer."]
+        assert [t.value for t in other.toast] == ["This conversation does not exist. It may have been deleted."]
         assert not other.exception
 
 
@@ -838,7 +838,7 @@ def test_a_question_is_narrowed_by_the_years_and_the_marks_that_a_board_has(
     assert tab.multiselect(key="chat_years").options == ["2025", "2023", "2022"]
     tab.multiselect(key="chat_years").set_value([2023, 2025])
     tab.toggle(key="chat_important").set_value(True).run()
-    assert "2023, 2025, Important ones" in [each.proto.popover.label for each in tab.get("popover")]
+    assert "2023, 2025, Important posts" in [each.proto.popover.label for each in tab.get("popover")]
     ask(tab, "How many parking days are there?")
     assert not tab.exception
     assert "years 2023, 2025; important ones only" in said_of_searches(running)

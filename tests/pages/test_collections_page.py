@@ -59,9 +59,9 @@ def test_a_collection_is_made_by_choosing_a_profile(running: Services, page: App
     page.radio("collections_new_profile").set_value("notices").run()
     shown = texts(page)
     assert "The best 5 of the 30 found are used for the answer, at most one per document." in shown
-    assert "Recent documents count more: 1.5 times up to 7 days" in shown
+    assert "Recent documents count more: 1.5 times as much up to an age of 7 days" in shown
     assert "by OpenAI. One step is still missing: paste a key of OpenAI on the page Set-up" in shown
-    assert "gemini-embedding-001 by Gemini · 768 dimensions · $0.15 per 1M tokens" in shown
+    assert "gemini-embedding-001 by Gemini · 768 dimensions · $0.15 per million tokens" in shown
     assert "paste a key of Gemini on the page Set-up" in shown
     assert page.selectbox("collections_new_language_notices").value == "ko"
     page.button("collections_new_create").click().run()
@@ -201,7 +201,7 @@ def test_a_deleted_collection_is_had_back_and_goes_for_good_once_its_name_is_typ
     opened(page, handbook)
     page.button("collections_delete").click().run()
     assert "1 document with" in texts(page)
-    assert page.button("collections_delete_sure_confirmed").label == ":red[Delete it with 1 document]"
+    assert page.button("collections_delete_sure_confirmed").label == ":red[Delete the collection with 1 document]"
     page.button("collections_delete_sure_confirmed").click().run()
     assert not page.exception
     assert running.documents.collections("demo") == []

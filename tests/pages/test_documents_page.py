@@ -493,7 +493,7 @@ def test_all_are_confirmed_at_once_for_their_total(page: AppTest, app_services: 
     page.run()
     button = page.button("documents_confirm_all")
     assert button.label == r"Process all 2 (\$0\.0019, plus items with no known price)"
-    assert "Metadata unpriced · **Total unpriced**" in words(page)
+    assert "Metadata price unknown · **Total price unknown**" in words(page)
 
     button.click().run()
 
@@ -592,7 +592,7 @@ def test_beside_a_decided_card_the_buttons_of_one_waiting_file_say_what_they_do_
     page.button(f"documents_discard_{decided}").click().run()
 
     assert not page.exception
-    words_of_one = "Replace the document" if replaces else "Process it"
+    words_of_one = "Replace the document" if replaces else "Process the file"
     assert page.button("documents_confirm_all").label == rf"{words_of_one} (\$0\.0019)"
     assert page.button("documents_discard_all").label == ":red[Remove all 1]"
     page.button("documents_discard_all").click().run()
@@ -676,7 +676,7 @@ def test_many_finished_documents_are_one_table_with_the_cost_of_each_step(
     assert "**4 documents** are ready" in words(page)
     table = page.dataframe[0].value
     assert sorted(table["Title"]) == ["A", "B", "C", "D"]
-    assert set(table["Metadata"]) == {"unpriced"}
+    assert set(table["Metadata"]) == {"price unknown"}
     page.button("documents_done_all").click().run()
     assert "are ready" not in words(page)
 
@@ -704,11 +704,11 @@ def test_the_table_shows_every_document_and_an_unknown_price_as_unpriced(page: A
 
     table = page.dataframe[0].value
     assert list(table["Title"]) == ["Old scan", "Travel", "Handbook"]
-    assert [status[0] for status in table["Status"]] == ["Needs OCR", "Ready", "Ready"]
-    assert list(table["Cost"]) == ["–", "unpriced", "$0.0019"]
+    assert [status[0] for status in table["Status"]] == ["Needs text recognition", "Ready", "Ready"]
+    assert list(table["Cost"]) == ["–", "price unknown", "$0.0019"]
     assert list(table["File name"]) == ["Old scan.pdf", "Travel.pdf", "Handbook.pdf"]
     assert list(table["Owner"]) == ["Admin"] * 3
-    assert r"\$0\.0019 spent on reading them · 1 document unpriced" in words(page)
+    assert r"\$0\.0019 spent on reading them · 1 document without a price" in words(page)
 
 
 def test_the_table_is_filtered_by_name_and_status(page: AppTest, add: Add) -> None:

@@ -41,7 +41,7 @@ def test_an_administrator_asks_the_providers_and_sees_who_answers(
     assert not page.exception
     shown = texts(page)
     assert "**OpenAI answers**" in shown
-    assert "Answered a free call in" in shown
+    assert "The provider answered a free test call in" in shown
     assert "**Ollama answers**" in shown
     assert shown.count("Failed") >= 1
 

@@ -41,7 +41,7 @@ def test_documents_are_found_by_their_text_read_searched_in_and_asked(signed_in:
     assert titles(tab) == [document.title]
     tab.text_input("library_text").set_value("submarine").run()
     assert titles(tab) == []
-    assert "Nothing holds these words." in [caption.value for caption in tab.caption]
+    assert "Nothing contains these words." in [caption.value for caption in tab.caption]
     tab.text_input("library_text").set_value("").run()
 
     tab.button(f"library_open_{document.id}").click().run()
@@ -135,7 +135,7 @@ def test_what_is_closed_to_somebody_is_neither_listed_nor_opened(
     opened(tab, document)
     assert titles(tab) == []
     assert not any("/pages/" in html.value for html in tab.html)
-    assert "This document does not exist, or is not open to you." in [toast.value for toast in tab.toast]
+    assert "This document does not exist, or you may not open it." in [toast.value for toast in tab.toast]
     assert not tab.exception
 
 

@@ -183,13 +183,13 @@ def test_a_correction_of_another_reading_is_shown_and_applied(
     running.pipeline.run("demo", new.id)
 
     opened(tab, new)
-    assert "Page 1 reads differently now" in shown(tab)
+    assert "The text of page 1 has changed" in shown(tab)
     (waiting,) = running.documents.corrections.of(identity, new)
     tab.button(f"documents_waiting_{waiting.id}_apply").click().run()
     assert not tab.exception
     last = running.documents.versions.of(identity, new)[0]
     assert RIGHT in text_of(running, last)
-    assert "reads differently now" not in shown(tab.run())
+    assert "The text of page 1 has changed" not in shown(tab.run())
 
 
 def test_a_restored_version_offers_the_correction_that_it_lacks(

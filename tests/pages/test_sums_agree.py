@@ -135,14 +135,14 @@ def test_page_csv_pdf_and_report_say_what_the_ledger_holds(
     text = "\n".join(p.extract_text() for p in PdfReader(io.BytesIO(digest_pdf(digest))).pages)
     assert f"${expected:,.2f}" in text
     assert f"${expected:,.2f}" in digest.as_text()
-    assert f"{unpriced:,}, not in the cost" in text
+    assert f"{unpriced:,}, not included in the cost" in text
 
     sales = Filters(user_group="Sales")
     of_sales = app_services.analytics.totals("demo", month.period, sales)
     report = app_services.scheduled_work.digest("demo", month.period, sales)
     assert 0 < of_sales.questions < len(month.asked)
     assert f"{of_sales.questions:,} (before" in report.as_text()
-    assert report.title == f"{digest.title}, a part of the questions"
+    assert report.title == f"{digest.title}, only some of the questions"
 
     exported = app_services.analytics.export_csv("demo", month.period, Filters(), QuestionFilters())
     rows = list(csv.DictReader(io.StringIO(exported.decode("utf-8-sig"))))

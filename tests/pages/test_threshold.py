@@ -47,7 +47,7 @@ def texts(page: AppTest) -> str:
 
 def test_before_anything_is_measured_the_embedders_own_decides(page: AppTest) -> None:
     assert "This value is the default of text-embedding-3-small by OpenAI" in texts(page)
-    assert "Nothing has been measured on this collection yet." in texts(page)
+    assert "This collection has not been measured yet." in texts(page)
 
 
 def test_too_little_text_is_said_on_the_page(page: AppTest) -> None:
@@ -85,4 +85,4 @@ def test_one_that_is_set_is_said_with_what_happens_where_nothing_reaches_it(
     running.documents.override_collection(admin, rules.id, {"threshold_mode": "absolute"})
     shown = texts(page.run())
     assert "at least 0.700. This value is set for this collection." in shown
-    assert "If no passage reaches the value of this collection, a lower value is used" in shown
+    assert "If no passage reaches the value set for this collection, a lower value is used" in shown

@@ -154,7 +154,7 @@ DETECT: Any = rag.detect_language_heuristic
             lambda: PROCESS(file="/nowhere/leave.pdf", tenant_id="demo"),
             "/nowhere/leave.pdf cannot be read",
         ),
-        (lambda: PROCESS(file="a\0b", tenant_id="demo"), "no path can have"),
+        (lambda: PROCESS(file="a\0b", tenant_id="demo"), "not possible in a path"),
         (lambda: PROCESS(file=io.StringIO("text"), tenant_id="demo"), "opened for reading bytes"),
         (lambda: PROCESS(file=None, tenant_id="demo"), "opened for reading bytes"),
         (
@@ -169,13 +169,13 @@ DETECT: Any = rag.detect_language_heuristic
         (lambda: rag.delete_document(uuid4(), "demo"), "This does not exist"),
         (lambda: RERANK("vacation", ["one passage", "another"]), "search results.*and not str"),
         (lambda: RERANK("vacation", None), "search results.*and not NoneType"),
-        (lambda: RETRIEVE(query=None, tenant_id="demo"), "`query`: a text is needed, and not NoneType"),
+        (lambda: RETRIEVE(query=None, tenant_id="demo"), "`query` has to be a text, not NoneType"),
         (lambda: RETRIEVE(query="leave", tenant_id="demo", top_k=0), "Passages wanted cannot be 0"),
         (lambda: RETRIEVE(query="leave", tenant_id="demo", top_k="many"), "Passages wanted cannot be 'many'"),
-        (lambda: EMBED(3), "and not int"),
-        (lambda: CHUNK(b"leave"), "and not bytes"),
-        (lambda: TRANSLATE(None, "nl"), "and not NoneType"),
-        (lambda: DETECT(None), "`text`: a text is needed, and not NoneType"),
+        (lambda: EMBED(3), "not int"),
+        (lambda: CHUNK(b"leave"), "not bytes"),
+        (lambda: TRANSLATE(None, "nl"), "not NoneType"),
+        (lambda: DETECT(None), "`text` has to be a text, not NoneType"),
     ],
 )
 def test_what_cannot_be_used_is_refused_in_a_sentence_before_anything_is_stored(

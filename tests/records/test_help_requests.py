@@ -99,7 +99,7 @@ def test_what_cannot_be_kept_is_refused_in_a_sentence(database: Database, collec
     asker, manager = person(database, "Eve", Role.EMPLOYEE), person(database, "Mia", Role.MANAGER)
     _, message = answered(database, collection, asker, "How many days?")
     requests = HelpRequests(database)
-    with pytest.raises(InvalidInput, match="A reason is one of"):
+    with pytest.raises(InvalidInput, match="A reason has to be one of"):
         requests.open(asker, message, reason="boring")
     opened = requests.open(asker, message)
     with pytest.raises(InvalidInput, match="write an answer"):

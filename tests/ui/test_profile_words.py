@@ -41,13 +41,16 @@ def words(profile: Profile, providers: Providers) -> str:
             NOTICES,
             "Questions are searched in the language they are asked in. Answers quote the documents word for word",
         ),
-        (NOTICES, "Recent documents count more: 1.5 times up to 7 days, less with age. Pinned documents come first"),
+        (
+            NOTICES,
+            "Recent documents count more: 1.5 times as much up to an age of 7 days, and less after that. Pinned documents come first",
+        ),
         (
             PORTFOLIO,
             "Each of these kinds of document is cut in its own way: resume, linkedin, journey, github, generic",
         ),
-        (PORTFOLIO, "decide which categories are used to narrow the results."),
-        (LEGAL, "A model tags each passage with topic, crime type, summary and keywords."),
+        (PORTFOLIO, "match a category, this category is used to narrow the results."),
+        (LEGAL, "A model adds tags to each passage: topic, crime type, summary and keywords."),
         (CIVIL, "Passages stay in the order the search found them in."),
     ],
 )
@@ -96,7 +99,7 @@ def test_who_answers_instead_is_named(provider_standin: ProviderStandin) -> None
     assert any(
         "Until then, gpt-4o by OpenAI writes answers." in sentence for sentence in shortcomings(NOTICES, providers)
     )
-    assert "gpt-4o writes answers of at most 2,048 tokens" in words(NOTICES, providers)
+    assert "gpt-4o writes answers with at most 2,048 tokens" in words(NOTICES, providers)
     assert "8,000 characters of passages" in words(PORTFOLIO, providers)
     providers.close()
 
@@ -104,7 +107,7 @@ def test_who_answers_instead_is_named(provider_standin: ProviderStandin) -> None
 def test_embedders_are_named_with_dimensions_and_price(bare: Providers) -> None:
     lines = {option.id: embedder_line(option) for option in bare.embedder_options(HR)}
     assert lines["openai/text-embedding-3-small@1536"] == (
-        "text-embedding-3-small by OpenAI · 1,536 dimensions · $0.02 per 1M tokens"
+        "text-embedding-3-small by OpenAI · 1,536 dimensions · $0.02 per million tokens"
     )
     assert lines["ollama/bge-m3@1024"].endswith("1,024 dimensions · free")
     assert lines["builtin/lexical@1536"].startswith("Built in: compares words and meaning")

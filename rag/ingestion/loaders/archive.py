@@ -53,7 +53,7 @@ class Archive:
         """Return the reason why a file may not be unpacked, or "" if it may."""
         path = PurePosixPath(name_of(entry))
         if path.is_absolute() or ".." in path.parts or ":" in path.parts[0]:
-            return N_("The name of this file leads out of the archive.")
+            return N_("The name of this file points to a place outside the archive.")
         if stat.S_ISLNK(entry.external_attr >> 16):
             return N_("This entry of the archive is a link, not a file.")
         if entry.flag_bits & 0x1:

@@ -38,7 +38,7 @@ UNREAD = {
     "inserted": ("1 inserted document was not read.", "{count} inserted documents were not read."),
     "pictures": ("1 picture may contain text that was not read.",
                  "{count} pictures may contain text that was not read."),
-    "formulas": ("1 formula in an old form was not read.", "{count} formulas in an old form were not read."),
+    "formulas": ("1 formula in an old format was not read.", "{count} formulas in an old format were not read."),
     "symbols": ("1 symbol of an unknown font was not read.", "{count} symbols of unknown fonts were not read."),
     "text": UNREAD_TEXT,
     "margins": ("1 character in the headers and footers was not read.",

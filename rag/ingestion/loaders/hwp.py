@@ -70,7 +70,7 @@ def check_hwp(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Checked
 def _load_document(content: bytes) -> ExtractedDocument:
     if unhwp is None:
         raise FileKindUnknown(
-            "Documents of Hangul cannot be read on this machine. Save this one as PDF and upload that."
+            "Hangul documents cannot be read on this machine. Save this document as a PDF and upload the PDF."
         )
     unread: Counter[str] = Counter()
     stored_text = ""

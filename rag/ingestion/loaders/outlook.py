@@ -26,7 +26,7 @@ from rag.ingestion.loaders.mail_fields import LONGEST_FIELD, parsed_head, parsed
 NO_MESSAGE = "This file holds no Outlook message. Check that it is the right file."
 TOO_DEEP = "Part of this mail is nested too deeply to be read and was left out."
 NO_RTF = "The text of this mail in rich text format is damaged or too long, and was not read."
-OTHER_ITEM = "This is no mail but another item of Outlook ({kind}). Only its subject and its text were read."
+OTHER_ITEM = "This is not a mail but another Outlook item ({kind}). Only its subject and its text were read."
 MISSING_BYTES = ("1 byte of this mail's text is missing in the file.",
                  "{count} bytes of this mail's text are missing in the file.")  # fmt: skip
 MISSING_ATTACHMENTS = ("1 attachment that this mail lists is missing in the file.",

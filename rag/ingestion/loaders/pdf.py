@@ -62,7 +62,7 @@ XFA = N_("This is a form in the format XFA, whose fields were not read. Print it
 CUT_OFF = "The file ends without its end mark: its last part may be missing."
 #: The most attachments counted.
 MOST_ATTACHMENTS = 1000
-SECOND_ENGINE = "Read by a second program (pypdf), because the text of the first program {reason}."
+SECOND_ENGINE = "Read by a second program (pypdf), because the text that the first program found {reason}."
 NOT_HAD = N_("could not be read")
 UNREADABLE = "The text of this page cannot be used: it {reason}."
 #: Pages after which pypdf's cache is emptied; objects used later are read again.

@@ -221,7 +221,7 @@ class Opinions:
         """
         kind = " ".join(case.opinion_type.split())
         if not kind or not case.facts.strip():
-            raise InvalidInput("An opinion needs its kind and the facts of the case.")
+            raise InvalidInput("Choose the kind of opinion and write down the facts of the case first.")
         profile = profile_of(collection)
         model = self._providers.chat_model_for(profile)
         if model is None:
@@ -304,14 +304,14 @@ class Opinions:
         """Return a person's draft. Raises `NotFound`."""
         opinions = self._find(identity, opinion_id=opinion_id)
         if not opinions:
-            raise NotFound("This draft does not exist, or no longer.")
+            raise NotFound("This draft does not exist. It may have been deleted.")
         return opinions[0]
 
     def delete(self, identity: Identity, opinion_id: UUID) -> str:
         """Delete a person's draft. Return a value for `put_back`, which restores the draft. Raises `NotFound`."""
         removed = self._database.fetch_value(identity, "delete_opinion", id=opinion_id, owner_id=identity.account_id)
         if removed is None:
-            raise NotFound("This draft does not exist, or no longer.")
+            raise NotFound("This draft does not exist. It may have been deleted.")
         return str(removed)
 
     def put_back(self, identity: Identity, removed: str) -> None:

@@ -137,7 +137,7 @@ class ReferenceDocuments:
         """Return a document. Raises `NotFound`, also for a document in a collection with a different profile."""
         documents = self._find(who, document_id=document_id)
         if not documents:
-            raise NotFound("This reference document does not exist, or no longer.")
+            raise NotFound("This reference document does not exist. It may have been deleted.")
         return documents[0]
 
     def register(
@@ -345,7 +345,7 @@ class ReferenceDocuments:
                 "The embedding model of the collection has changed. Embed the document again."
             ) from None
         except DocumentGone:
-            raise NotFound("This reference document does not exist, or no longer.") from None
+            raise NotFound("This reference document does not exist. It may have been deleted.") from None
 
     def _require_chunks(self, tenant_id: str, document_id: UUID) -> None:
         if not self.get(tenant_id, document_id).chunks:

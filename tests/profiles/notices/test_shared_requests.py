@@ -123,7 +123,7 @@ def test_a_passage_without_a_vector_is_named_on_its_post(
     provider_standin.vector_instead = (None,)
     parts.syncs.sync_now(administrator, shared)
     work(parts)
-    told = {document.title: "has no vector" in document.message for document in parts.documents.list("demo")}
+    told = {document.title: "by meaning" in document.message for document in parts.documents.list("demo")}
     assert told == {"공지 0": False, "공지 1": False, "공지 2": True, "공지 3": False}
 
 

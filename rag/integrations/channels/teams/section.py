@@ -76,7 +76,7 @@ def _draw_steps(base: str) -> None:
 def _draw_form(bots: TeamsBots, identity: Identity, bot: TeamsBot | None, collections: Sequence[Collection]) -> None:
     state = st.session_state
     labels = name_labels(
-        {None: _("Each person's own"), **{collection.id: collection.name for collection in collections}}
+        {None: _("Each person's own collection"), **{collection.id: collection.name for collection in collections}}
     )
     choices = [None, *(collection.id for collection in collections)]
     chosen = choices.index(bot.collection_id) if bot is not None and bot.collection_id in choices else 0

@@ -110,7 +110,7 @@ def _ask_for_widget(widgets: Widgets, identity: Identity, collections: Sequence[
     state = st.session_state
     named = {collection.id: collection for collection in collections if not collection.groups}
     if not named:
-        st.info(_("There is no collection that everybody may read. Open one to everybody first."))
+        st.info(_("There is no collection that everybody may read. First open a collection to everybody."))
         return
     labels = name_labels({collection_id: collection.name for collection_id, collection in named.items()})
 

@@ -92,7 +92,9 @@ def _sites(sites: builtins.list[str]) -> builtins.list[str]:
     for site in origins:
         is_own_machine = re.fullmatch(r"http://(localhost|127\.0\.0\.1)(:[0-9]{1,5})?", site)
         if not ORIGIN.fullmatch(site) or not (site.startswith("https://") or is_own_machine):
-            raise InvalidInput(f"{site} is no site: write it like https://intranet.example.com, without a path.")
+            raise InvalidInput(
+                f"{site} is not the address of a site. Write it like https://intranet.example.com, without a path."
+            )
     return origins
 
 

@@ -7,7 +7,7 @@ from rag.language import N_
 
 INTEGRATION = Integration(
     name="standbys",
-    title=N_("Standbys"),
+    title=N_("Standby servers"),
     standbys=f"{__name__}.standbys:open_standbys",
     checks=f"{__name__}.checks:standby_checks",
 )

@@ -16,11 +16,11 @@ def standby_checks(parts: Services) -> list[Check]:
     standbys.look()
     return [
         Check(
-            name=_("Standby {name}", name=standby.name),
+            name=_("Standby server {name}", name=standby.name),
             state="ok" if standby.is_usable else "warning",
             sentence=_(
-                "This standby answers read requests and is at most {lag} seconds behind. It has answered "
-                "{reads} so far. {behind} went to the primary server, because the standby was not up to date "
+                "This standby server answers read requests and is at most {lag} seconds behind. It has answered "
+                "{reads} so far. {behind} went to the primary server, because the standby server was not up to date "
                 "yet.",
                 lag=f"{standby.lag_seconds:.0f}",
                 reads=number(standby.reads),
@@ -28,8 +28,8 @@ def standby_checks(parts: Services) -> list[Check]:
             )
             if standby.is_usable
             else _(
-                "This standby is not used, and the primary server answers instead. {trouble}",
-                trouble=translated(standby.trouble) or _("The standby does not answer."),
+                "This standby server is not used, and the primary server answers instead. {trouble}",
+                trouble=translated(standby.trouble) or _("The standby server does not answer."),
             ),
         )
         for standby in standbys.all

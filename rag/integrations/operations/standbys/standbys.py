@@ -35,10 +35,10 @@ MOST_LAG_SECONDS = 10.0
 #: The primary's remembered positions; a standby behind the oldest is excluded anyway.
 REMEMBERED = int(4 * MOST_LAG_SECONDS / LOOK_SECONDS)
 
-NOT_CHECKED = N_("The standby has not been checked yet.")
-NO_ANSWER = N_("The standby does not answer.")
+NOT_CHECKED = N_("The standby server has not been checked yet.")
+NO_ANSWER = N_("The standby server does not answer.")
 NO_STANDBY = N_("This server is not a standby, because it accepts writes.")
-TOO_FAR_BEHIND = N_("The standby is more than ten seconds behind.")
+TOO_FAR_BEHIND = N_("The standby server is more than ten seconds behind.")
 
 reads = Counter("hr_reads", "Searches and analytics where standbys are set, by the server that answered.", ("server",))
 lag_seconds = Gauge("hr_standby_lag_seconds", "How far a standby is behind; +Inf where it is left out.", ("standby",))

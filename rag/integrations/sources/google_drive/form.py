@@ -77,7 +77,7 @@ FORM = SourceForm(
         ),
         FormField(
             name="subject",
-            title=N_("Read as this person; empty if the folder is shared"),
+            title=N_("Person to read as (leave empty if the folder is shared)"),
             example="hr@example.com",
             help=N_(
                 "An e-mail address of your domain. The service account has to be allowed to act for everybody "

@@ -112,7 +112,9 @@ class DriveFolder:
         if not isinstance(key, dict) or key.get("type") not in (SERVICE_ACCOUNT, PERSON):
             raise InvalidInput(problem)
         if values["subject"] and key["type"] == PERSON:
-            raise InvalidInput("Only a service account reads as another person: leave that field empty.")
+            raise InvalidInput(
+                "Only a service account can read as another person. Leave the field for that person empty."
+            )
         return cls(
             id=place[1],
             key=key,
@@ -148,7 +150,7 @@ class GoogleDriveSource(SharedFolderSource):
             raise InvalidInput("This is not a Google key, or a part is missing.") from exc
         is_google = token_url.scheme == "https" and token_url.host.endswith(".googleapis.com")
         if not is_google and not is_own(token_url, own_hosts):
-            raise InvalidInput("The key names an address for signing in that is not Google's.")
+            raise InvalidInput("The key contains a sign-in address that does not belong to Google.")
         self._client = client_for(own_hosts, most_bytes=max(USUAL.most_bytes, limits.maximum_bytes))
         base = f"{api_url.rstrip('/')}/drive/v3"
         self._sentences = SENTENCES_OF_PERSON if folder.key["type"] == PERSON else SENTENCES
@@ -176,7 +178,9 @@ class GoogleDriveSource(SharedFolderSource):
         query = {**ALL_DRIVES, "fields": "id,mimeType,driveId"}
         folder = self._api.get(f"/files/{quote(self._folder.id)}", query)
         if folder.get("mimeType") != FOLDER:
-            raise InvalidInput("The name given for the folder is that of a file. Name the folder that holds it.")
+            raise InvalidInput(
+                "This is the name of a file, not of a folder. Enter the name of the folder that contains the file."
+            )
         drive = {"driveId": str(folder["driveId"])} if folder.get("driveId") else {}
         if self._state.get("folder") == self._folder.id and self._state.get("token"):
             try:

@@ -16,7 +16,7 @@ FORM = SourceForm(
         FormField(name="address", title=N_("Address of the storage"), example="https://s3.amazonaws.com"),
         FormField(name="region", title=N_("Region, if the storage has one"), example="eu-central-1", maximum=100),
         FormField(name="bucket", title=N_("Bucket"), maximum=100),
-        FormField(name="folder", title=N_("Folder in the bucket; empty for all of it")),
+        FormField(name="folder", title=N_("Folder in the bucket (leave empty for the whole bucket)")),
         FormField(name="access_key", title=N_("Access key"), is_secret=True),
         FormField(name="secret_key", title=N_("Secret key"), is_secret=True),
     ),

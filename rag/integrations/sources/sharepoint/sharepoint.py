@@ -168,7 +168,9 @@ class SharePointSource(SharedFolderSource):
         path = quote(self._library.folder, safe="/")
         folder = self._api.get(f"/drives/{self._drive}/root:/{path}", {"$select": "id,folder"})
         if "folder" not in folder:
-            raise InvalidInput("The name given for the folder is that of a file. Name the folder that holds it.")
+            raise InvalidInput(
+                "This is the name of a file, not of a folder. Enter the name of the folder that contains the file."
+            )
         return str(folder["id"]), self._drive
 
     def _find_drive(self) -> str:

@@ -25,7 +25,7 @@ FORM = SourceForm(
                 "enter the address of the folder."
             ),
         ),
-        FormField(name="folder", title=N_("Folder; empty for all of it"), example="HR/Handbook"),
+        FormField(name="folder", title=N_("Folder (leave empty for all folders)"), example="HR/Handbook"),
         FormField(name="user", title=N_("Name of the account"), maximum=200),
         FormField(name="password", title=N_("App password"), is_secret=True),
     ),

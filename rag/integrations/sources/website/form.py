@@ -22,7 +22,7 @@ FORM = SourceForm(
             example="https://www.example.com/handbook/",
             help=N_("All pages below this address are read."),
         ),
-        FormField(name="hosts", title=N_("Further hosts that may be read"), example="docs.example.com"),
+        FormField(name="hosts", title=N_("Other websites that may be read"), example="docs.example.com"),
         FormField(name="pages", title=N_("Pages at most"), example="500", maximum=5),
     ),
     shown=("address",),

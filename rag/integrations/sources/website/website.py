@@ -64,7 +64,7 @@ LONGEST_READING_SECONDS = 3600.0
 #: After this many unreachable pages in a row, the website is considered down.
 MOST_FAILURES = 5
 STOPPED = N_("Reading stopped after {count} pages, as the settings of the source say.")
-CLOSED = N_("Pages that robots.txt keeps from programs, and that were left out: {count}.")
+CLOSED = N_("Pages left out because the website's robots.txt keeps programs from reading them: {count}.")
 TOO_LONG = "The pages of this website take too long to be read. Choose a part of it."
 HTML_TYPES = ("text/html", "application/xhtml+xml")
 
@@ -313,7 +313,9 @@ class WebsiteSource:
             except _PageMissing:
                 answer, content = None, b""
             if answer is not None and answer.status_code >= 500:
-                raise ProviderUnavailable(f"{url.host} does not say at the moment what may be read. Try again later.")
+                raise ProviderUnavailable(
+                    f"At the moment, {url.host} does not say which pages may be read. Try again later."
+                )
             is_there = answer is not None and answer.status_code == 200
             text = content[:MOST_ROBOTS_BYTES].decode("utf-8", "replace")
             self._robots[host] = Protego.parse(text) if is_there else None

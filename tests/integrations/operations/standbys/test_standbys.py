@@ -302,7 +302,7 @@ def test_a_standby_that_dies_is_left_out_said_and_comes_back(world: World, shelf
     world.wait_until_read(1)
     checks = [check for check in check_rag_health(services).checks if check.name.startswith("Standby")]
     assert [check.state for check in checks] == ["warning", "ok"]
-    assert "This standby is not used" in checks[0].sentence
+    assert "This standby server is not used" in checks[0].sentence
     assert "answers read requests" in checks[1].sentence
     of_first = {"standby": checks[0].name.removeprefix("Standby ")}
     assert REGISTRY.get_sample_value("hr_standby_lag_seconds", of_first) == math.inf

@@ -124,7 +124,7 @@ def test_who_may_read_is_carried_over_as_groups(
     [
         ({"folder": "https://drive.google.com/drive/folders/absent-folder"}, NotFound, "not shared"),
         ({"folder": "?"}, InvalidInput, "address of the folder"),
-        ({"folder": "file-plain"}, InvalidInput, "that of a file"),
+        ({"folder": "file-plain"}, InvalidInput, "the name of a file"),
         ({"key": "{}"}, InvalidInput, "whole key"),
         ({"key": "hello"}, InvalidInput, "whole key"),
         ({"key": '{"type": "service_account"}'}, InvalidInput, "a part is missing"),
@@ -141,7 +141,7 @@ def test_what_cannot_be_read_is_said_in_a_sentence(
 
 def test_a_key_that_signs_in_elsewhere_is_refused_and_a_limit_is_waited_for(drive: DriveStandin) -> None:
     key = drive.key.replace(drive.host, "evil.example")
-    with pytest.raises(InvalidInput, match="not Google's"):
+    with pytest.raises(InvalidInput, match="does not belong to Google"):
         source_of(drive, key=key)
     drive.is_limited = True
     source = source_of(drive)

@@ -21,7 +21,7 @@ def place(folder: Path) -> Iterator[Place]:
             fields={
                 "Address of the storage": bucket.url,
                 "Bucket": "papers",
-                "Folder in the bucket; empty for all of it": "hr",
+                "Folder in the bucket (leave empty for the whole bucket)": "hr",
                 "Access key": ACCESS_KEY,
                 "Secret key": SECRET_KEY,
             },

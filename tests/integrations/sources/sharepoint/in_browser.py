@@ -25,7 +25,7 @@ def place(folder: Path) -> Iterator[Place]:
                 "Address of the site, or e-mail address of the OneDrive's owner": (
                     "https://contoso.sharepoint.com/sites/HR"
                 ),
-                "Folder; empty for all of it": "HR",
+                "Folder (leave empty for all folders)": "HR",
                 "Directory (tenant) ID": TENANT,
                 "Application (client) ID": CLIENT,
                 "Client secret": SECRET,

@@ -19,7 +19,7 @@ def place(folder: Path) -> Iterator[Place]:
             name="Nextcloud or WebDAV",
             fields={
                 "Address of the server": f"http://{cloud.host}",
-                "Folder; empty for all of it": "HR",
+                "Folder (leave empty for all folders)": "HR",
                 "Name of the account": USER,
                 "App password": PASSWORD,
             },

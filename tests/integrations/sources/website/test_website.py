@@ -70,7 +70,7 @@ def test_a_website_is_followed_from_link_to_link_and_only_changed_pages_are_read
     syncs.set_source(admin, collection, "website", where)
     first = syncs.sync_now(admin, collection)
     assert (first.added, first.failed) == (4, 0)
-    assert first.problems == ("Pages that robots.txt keeps from programs, and that were left out: 1.",)
+    assert first.problems == ("Pages left out because the website's robots.txt keeps programs from reading them: 1.",)
     documents = {d.title: d for d in app_services.documents.list("demo")}
     assert set(documents) == {"Welcome", "Leave", "Pay", "Form"}
     app_services.pipeline.run("demo", documents["Leave"].id)
@@ -111,7 +111,7 @@ def test_a_page_that_cannot_be_reached_keeps_its_document_and_what_it_links_to(
     assert syncs.sync_now(admin, collection).unchanged == 3
     site.pages["/robots.txt"] = Page(b"", 503)
     source = source_of(site, wait=lambda seconds: None)
-    with pytest.raises(ProviderUnavailable, match="what may be read"):
+    with pytest.raises(ProviderUnavailable, match="which pages may be read"):
         list(source.items())
 
 
