@@ -132,7 +132,7 @@ def test_a_manager_sees_eight_figures_and_how_questions_ended(open_page: Open, m
     assert len(page.get("plotly_chart")) == 1
     assert "never names or addresses" in words(page)
     assert "nothing is compared" in words(page)
-    assert "call without a price" in words(page)
+    assert "without a price" in words(page)
     by_outcome = page.dataframe[0].value
     assert by_outcome[list(by_outcome.columns)[1:]].to_numpy().sum() == len(month)
     by_group = page.dataframe[1].value
@@ -167,7 +167,7 @@ def test_costs_are_the_ledgers_however_they_are_divided(open_page: Open, month: 
     assert "Spent so far" in metrics(page)
     page.selectbox("analytics_other_model").set_value(("openai", "gpt-6-luna")).run()
     assert not page.exception
-    assert any(label.startswith("With gpt") for label in metrics(page))
+    assert any(label.startswith("Cost with gpt") for label in metrics(page))
 
 
 def test_times_are_drawn_by_day_and_as_they_are_spread(open_page: Open, month: list[UUID]) -> None:

@@ -43,7 +43,7 @@ def words(profile: Profile, providers: Providers) -> str:
         ),
         (
             NOTICES,
-            "Recent documents count more: 1.5 times as much up to an age of 7 days, and less after that. Pinned documents come first",
+            "up to an age of 7 days, and less after that. Pinned documents come first",
         ),
         (
             PORTFOLIO,
