@@ -228,8 +228,8 @@ def draw_report(period: Period, filters: Filters) -> None:
         )  # fmt: skip
         st.caption(
             _(
-                "The report compares the figures of the chosen period and filters with the period before. It also "
-                "lists gaps and the most used documents."
+                "The report compares the figures of the chosen period and filters with the previous period. It also "
+                "lists unanswered questions and the most used documents."
             )
         )
         if not identity.may(Role.ADMIN):

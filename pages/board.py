@@ -111,7 +111,11 @@ def draw_sync(collection: Collection) -> None:
     draw_run(runs[0])
     if at_work:
         st.caption(
-            ngettext("{count} post is being read and embedded.", "{count} posts are being read and embedded.", at_work)
+            ngettext(
+                "{count} post is being read and prepared for the search.",
+                "{count} posts are being read and prepared for the search.",
+                at_work,
+            )
         )
     if len(runs) > 1:
         with st.expander(_("Earlier syncs"), icon=":material/history:"):
@@ -297,7 +301,7 @@ else:
     draw_empty(
         ":material/campaign:",
         _("**No posts yet**"),
-        _("Sync to bring them in.")
+        _("Sync to bring the posts in.")
         if is_admin
         else _("You can read posts and ask about them as soon as they are here."),
     )

@@ -368,7 +368,7 @@ def draw_references(collection: Collection) -> None:
         )
         st.caption(
             _(
-                "{chunks}, {embedded} embedded, {tagged} tagged",
+                "{chunks}: {embedded} with a vector, {tagged} with tags",
                 chunks=count(document.chunks, "passage"),
                 embedded=thousands(document.embedded),
                 tagged=thousands(document.tagged),

@@ -238,7 +238,7 @@ def draw_keys() -> None:
             with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
                 st.markdown(f"**{provider_name(name)}** :gray[{plain(_(ADDS.get(name, '')))}]", width="content")
                 if hint:
-                    st.badge(_("Set, {hint}", hint=plain(hint)), icon=":material/check_circle:", color="green")
+                    st.badge(_("Key set, {hint}", hint=plain(hint)), icon=":material/check_circle:", color="green")
                 else:
                     st.badge(_("Not set"), color="gray")
             if name in keys.fixed:
@@ -370,7 +370,7 @@ def draw_model(model: InstallationModel) -> None:
                     width=420,
                 )
                 if st.button(
-                    _("Use it"), key=f"setup_model_save_{model.setting}", disabled=(name or "") == chosen
+                    _("Use this model"), key=f"setup_model_save_{model.setting}", disabled=(name or "") == chosen
                 ) and not actions.is_needed(identity):
                     attempt(_("The model is changed."), change_model, model.setting, name or "")
                     st.rerun()

@@ -168,7 +168,9 @@ class SecondFactors:
     def turn_off(self, identity: Identity, code: str, browser: Browser | None = None) -> None:
         """Turn the second factor off. Raises the same errors as `check`, and `NotAllowed` if the role needs it."""
         if self.state(identity.tenant_id, identity.account_id).is_required:
-            raise NotAllowed("Your role needs a second factor here. An administrator decides that on the page People.")
+            raise NotAllowed(
+                "Your role needs a second factor here. An administrator can change this rule on the page People."
+            )
         self.check(identity.tenant_id, identity.account_id, code, browser)
         self._drop(identity, identity.account_id)
 

@@ -178,7 +178,7 @@ def _locks(parts: Services) -> list[Check]:
         locks=number(row[0]),
         wanted=number(LOCKS),
     )
-    return [Check(name=_("Locks of the database"), state="warning", sentence=sentence, detail=detail)]
+    return [Check(name=_("Database locks"), state="warning", sentence=sentence, detail=detail)]
 
 
 def _addresses(parts: Services) -> list[Check]:

@@ -153,7 +153,7 @@ class Reembeddings:
             raise NotFound from exc
         embedder = self._providers.embedder_for(to_model)
         if embedder.id == collection.embedding_model:
-            raise InvalidInput(f"This collection is embedded with {embedder.model} already.")
+            raise InvalidInput(f"This collection already uses the embedding model {embedder.model}.")
         return embedder
 
     def _cost(self, connection: Connection, identity: Identity, collection_id: UUID, embedder: Embedder) -> MoveCost:
@@ -168,7 +168,9 @@ class Reembeddings:
     def undo(self, identity: Identity, switched: Reembedding) -> Reembedding:
         """Estimate the move back to the old model. Only chunks added since the move cost anything."""
         if not switched.can_be_undone:
-            raise InvalidInput("The old vectors have been removed. Move the collection to that model again instead.")
+            raise InvalidInput(
+                "The vectors of the old model have been removed. Move the collection to that model again instead."
+            )
         return self.estimate(identity, switched.collection_id, switched.from_model)
 
     def confirm(self, identity: Identity, reembedding_id: UUID, *, enqueue: bool = True) -> Reembedding:

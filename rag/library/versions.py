@@ -86,7 +86,9 @@ class Versions:
             return self._tag_again(identity, job, only_missing=only_missing)
         if only_missing and chunking_method in (None, document.chunking_method):
             # Publishing needs a vector for every chunk.
-            raise InvalidInput("Nothing is missing: every passage of this document has its vector.")
+            raise InvalidInput(
+                "Nothing is missing: every passage of this document has its vector for the search by meaning."
+            )
         if document.mime_type == EXPORT_TYPE and chunking_method not in (None, document.chunking_method):
             raise InvalidInput("Imported passages stay as they were cut. Upload the document itself to cut it again.")
         self._require_idle(identity, document)

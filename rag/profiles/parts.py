@@ -144,7 +144,7 @@ class Chunking(Part):
         1000, "Passage size", "The largest length of a passage.", unit="characters", bounds=(100, 8000),
         source="004 DEFAULT_CHUNKING_OPTIONS")
     chunk_overlap: int = setting(
-        200, "Overlap", "What neighbouring passages share.", unit="characters", bounds=(0, 4000),
+        200, "Overlap", "The text that neighbouring passages share.", unit="characters", bounds=(0, 4000),
         source="004 DEFAULT_CHUNKING_OPTIONS")
     minimum_chunk_size: int = setting(
         100, "Smallest passage", "A shorter passage is joined to a neighbouring one.", unit="characters",
@@ -174,7 +174,7 @@ class Chunking(Part):
         600, "Story, hard limit", "The largest length of a passage.",
         unit="tokens", bounds=(1, 8000), source="001 2.2", only_with=NARRATIVE)
     narrative_overlap_words: int = setting(
-        30, "Story, overlap in words", "The smaller of this limit and the limit in tokens applies.",
+        30, "Story, overlap in words", "If this limit and the limit in tokens differ, the smaller one applies.",
         unit="words", bounds=(1, 500), source="001 2.2",
         only_with=NARRATIVE)
     narrative_overlap_tokens: int = setting(
@@ -219,7 +219,7 @@ class Reading(Part):
 
     pdf_type: Literal["auto", "scanned", "digital"] = setting(
         "auto", "Kind of PDFs",
-        "Which pages go through text recognition.", source="002 4")
+        "Which pages of a PDF go through text recognition.", source="002 4")
     pdf_paragraphs: bool = setting(
         False, "Paragraphs of PDFs",
         "A wider gap between two lines begins a new paragraph, as an empty line does.",
@@ -255,7 +255,8 @@ class Embedding(Part):
     new_documents_only = True
 
     embedding_model: Text = setting(
-        "openai/text-embedding-3-small@1536", "Embedding model", "Turns passages into vectors.", locked=EMBEDDER_LOCKED,
+        "openai/text-embedding-3-small@1536", "Embedding model", "Turns passages into vectors (rows of numbers) for "
+                                                                 "the search by meaning.", locked=EMBEDDER_LOCKED,
         source="004 DEFAULT_EMBEDDING_MODEL")
     index_titles: bool = setting(
         True, "Search titles and sections too",
@@ -344,14 +345,14 @@ class Search(Part):
         0.2, "Weight of the rank by keywords", bounds=(0, 10), source="003 2.3", only_with=WEIGHTED)
     rank_constant: int = setting(
         60, "Rank constant",
-        "The larger the constant, the less the difference between ranks counts.", bounds=(1, 1000), source="003 2.3")
+        "With a larger constant, differences between ranks count less.", bounds=(1, 1000), source="003 2.3")
     deduplication_characters: int = setting(
         0, "Duplicate passages",
         "Two passages of a document count as duplicates if they begin with the same characters, at least this many. "
         "0 compares the whole text.",
         unit="characters", bounds=(0, 2000), applies="per call", source="003 2.4")
     refine_order: bool = setting(
-        True, "Refine the order",
+        True, "Refine the order of passages",
         "Moves up documents that the question names, and passages in which words of the question stand side by side.",
         applies="per call", source="measured: no source does this, every set gains")
     one_result_per_document: bool = setting(
@@ -457,7 +458,7 @@ class Ranking(Part):
     important_only: bool = setting(
         False, "Important posts only", applies="per call", source="000 Search Configuration Options")
     multi_signal: bool = setting(
-        False, "Order by several signals",
+        False, "Order passages by several signals",
         "Multiplies similarity by factors for category, year and length.", applies="per call",
         source="001 Re-ranking Signals")
     category_boosts: Boosts = setting(
@@ -515,10 +516,12 @@ class Answer(Part):
     group = "Language and answers"
 
     prompt: Text = setting(
-        "hr", "Rules of answers", "The prompt of the profile.", locked=N_("the rules belong to the profile"),
+        "hr", "Rules of answers", "The instructions of the profile to the language model (its prompt).",
+        locked=N_("the rules belong to the profile"),
         source="chosen")
     own_name: Text = setting(
-        "", "Name in the rules", "How the model names this collection, such as the name of your notice board.",
+        "", "Name of this collection for the model",
+        "How the model names this collection, such as the name of your notice board.",
         bounds=(0, 200), source="000 Gemini Inference: its prompt names the board")
     own_rules: Text = setting(
         "", "Rules of your own", "These rules are added to the rules for writing answers.", bounds=(0, 4000),

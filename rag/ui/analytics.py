@@ -311,15 +311,35 @@ def _draw_ways_on(now: Totals) -> None:
     """Draw buttons which lead from poor results to the affected questions, and to remedies."""
     not_helpful = now.rated - now.helpful
     ways: list[tuple[int, str, str, Callable[..., None]]] = [
-        (now.no_context, ngettext("{count} was not in the documents", "{count} were not in the documents",
-                                  now.no_context), "not_found", show_gaps),
-        (not_helpful, ngettext("{count} was not helpful", "{count} were not helpful", not_helpful), "not_helpful",
-         partial(show_questions, rating=0)),
-        (now.failed, ngettext("{count} failed", "{count} failed", now.failed), "failed",
-         partial(show_questions, outcome="failed")),
-        (now.refused, ngettext("{count} was refused", "{count} were refused", now.refused), "refused",
-         partial(show_questions, outcome="refused")),
-    ]  # fmt: skip
+        (
+            now.no_context,
+            ngettext(
+                "{count} question was not in the documents",
+                "{count} questions were not in the documents",
+                now.no_context,
+            ),
+            "not_found",
+            show_gaps,
+        ),
+        (
+            not_helpful,
+            ngettext("{count} answer was not helpful", "{count} answers were not helpful", not_helpful),
+            "not_helpful",
+            partial(show_questions, rating=0),
+        ),
+        (
+            now.failed,
+            ngettext("{count} failed", "{count} failed", now.failed),
+            "failed",
+            partial(show_questions, outcome="failed"),
+        ),
+        (
+            now.refused,
+            ngettext("{count} question was refused", "{count} questions were refused", now.refused),
+            "refused",
+            partial(show_questions, outcome="refused"),
+        ),
+    ]
     with st.container(horizontal=True, key="analytics_ways_on"):
         for questions, words, name, go in ways:
             if questions:

@@ -158,7 +158,9 @@ def draw_run(run: SyncRun) -> None:
     if run.is_open:
         st.progress(
             min(1.0, run.items_done / run.items_total) if run.items_total else 0.0,
-            text=_("Comparing: {run}", run=_so_far(run)) if run.status == "running" else _("Waiting to begin"),
+            text=_("Comparing with the source: {run}", run=_so_far(run))
+            if run.status == "running"
+            else _("Waiting to begin"),
         )
     else:
         st.markdown(f":{RUN_COLORS[run.status]}-badge[{_(RUN_WORDS[run.status])}] {run_words(run)}")

@@ -69,7 +69,7 @@ def draw_budgets(identity: Identity) -> None:
                     "prices",
                     _("Remove this budget?"),
                     f"**{plain(_name(budget))}** {plain(money(budget.amount))}",
-                    _("From now on, nothing limits this spending."),
+                    _("From now on, this budget no longer limits spending."),
                     action=_("Remove the budget of {name}", name=plain(_name(budget))),
                     removed_sentence=_("The budget of {name} is removed.", name=_name(budget)),
                     take=partial(services().budgets.remove, identity, budget.id),

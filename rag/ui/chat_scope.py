@@ -310,7 +310,7 @@ class ChatScope:
                 selection_mode="multi",
                 format_func=drawn(names),
                 key="chat_categories",
-                help=_("If you choose none, all categories are searched."),
+                help=_("If you choose no category, all categories are searched."),
                 persist_state="page",
             )
         if self._known_years:

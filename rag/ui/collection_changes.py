@@ -69,7 +69,7 @@ PRESETS = (
     ),
     Preset(
         name="words",
-        title=N_("By its words"),
+        title=N_("Search more by words"),
         effect=N_(
             "The words of a question count more than its meaning: better for numbers, names and paragraphs that are "
             "cited exactly."
@@ -84,7 +84,7 @@ PRESETS = (
     ),
     Preset(
         name="meaning",
-        title=N_("By its meaning"),
+        title=N_("Search more by meaning"),
         effect=N_(
             "The meaning of a question counts more than its words: better where people ask in other words than the "
             "documents use."

@@ -213,8 +213,8 @@ def _draw_costs(document: Document) -> None:
     if is_shared:
         st.caption(
             _(
-                "The passages of this document were embedded together with passages of other documents. The cost is "
-                "charged to the collection."
+                "The passages of this document were sent to the embedding model together with passages of other "
+                "documents. The cost is charged to the collection."
             )
         )
     if document.repeated_calls:

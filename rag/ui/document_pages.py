@@ -277,7 +277,7 @@ def _draw_chunk(document: Document, chunks: Sequence[DocumentChunk], index: int)
     vector = (
         _("vector of {embedding_model}", embedding_model=chunk.embedding_model)
         if chunk.has_embedding
-        else _("no vector yet")
+        else _("no vector for the search by meaning yet")
     )
     st.caption(
         _(

@@ -204,9 +204,9 @@ ADVICE = {
     Step.EXTRACT: N_("Export the file again from its source and upload it under the same name, or try again."),
     Step.RECOGNISE: N_("Try again. Pages whose text was recognised are kept and not paid for twice."),
     Step.CHUNK: N_("Try again, or delete the document and upload it with another way of splitting."),
-    Step.EMBED: N_("Try again once the provider answers. What was embedded is kept and not paid for twice."),
-    Step.TAG: N_("Try again. What was embedded is kept and not paid for twice."),
-    Step.PUBLISH: N_("Try again. What was embedded is kept and not paid for twice."),
+    Step.EMBED: N_("Try again once the provider answers. Finished passages are kept and not paid for twice."),
+    Step.TAG: N_("Try again. Finished passages are kept and not paid for twice."),
+    Step.PUBLISH: N_("Try again. Finished passages are kept and not paid for twice."),
 }
 
 

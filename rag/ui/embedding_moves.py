@@ -97,7 +97,7 @@ def _draw_collection(identity: Identity, collection: Collection, latest: Reembed
     if latest is not None and latest.can_be_undone:
         st.caption(
             _(
-                "Moved from {from_model}, whose vectors are kept until you remove them.",
+                "Moved from {from_model}. The vectors of that model are kept until you remove them.",
                 from_model=plain(embedder_name(latest.from_model)),
             )
         )
@@ -114,17 +114,17 @@ def _draw_collection(identity: Identity, collection: Collection, latest: Reembed
                 args=(lambda: undo(latest),),
             )
             if st.button(
-                red(_("Remove the old vectors")),
+                red(_("Remove the vectors of the old model")),
                 key=f"moves_clean_{latest.id}",
                 icon=":material/cleaning_services:",
                 type="tertiary",
-                help=_("The old vectors take up space, and are needed only to undo the move."),
+                help=_("The vectors of the old model take up space, and are needed only to undo the move."),
             ):
                 ask_to_confirm(
-                    _("Remove the old vectors?"),
+                    _("Remove the vectors of the old model?"),
                     f"**{name}** :gray[{plain(embedder_name(latest.from_model))}]",
                     _("The move cannot be undone any more. Documents and answers stay as they are."),
-                    action=_("Remove the old vectors"),
+                    action=_("Remove the vectors of the old model"),
                     on_confirm=lambda: act(lambda: reembeddings.clean_up(identity, collection.id)),
                     key="moves_clean_sure",
                     icon=":material/cleaning_services:",
@@ -202,7 +202,7 @@ def _draw_open(move: Reembedding, *, on_confirm: Callable[[], None], on_cancel: 
         st.progress(
             min(part, 1.0),
             text=_(
-                "{chunks_done} of {chunks_total} passages have their new vector",
+                "{chunks_done} of {chunks_total} passages are moved to the new model",
                 chunks_done=thousands(move.chunks_done),
                 chunks_total=thousands(move.chunks_total),
             ),

@@ -180,7 +180,7 @@ def _draw_nearest(identity: Identity, gap: Gap) -> None:
 
 def _draw_waiting(identity: Identity, request: HelpRequest) -> None:
     """Draw a person's request for a reply; the reply appears in their conversation."""
-    asker = plain(request.asker) or _("Somebody who left")
+    asker = plain(request.asker) or _("A person who has left")
     with st.expander(_("{asker} asked a person", asker=asker), icon=":material/contact_support:"):
         st.markdown(plain(request.question))
         if request.comment:

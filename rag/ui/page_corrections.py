@@ -99,7 +99,9 @@ def draw_waiting(
                         _("Apply the correction"),
                         key=f"{key}_apply",
                         icon=":material/check:",
-                        help=_("The page gets this text. Only passages that change are embedded again."),
+                        help=_(
+                            "The page gets this text. Only passages that change are sent to the embedding model again."
+                        ),
                         on_click=_apply,
                         args=(document, number, correction, texts[number], correcting),
                     )
@@ -274,7 +276,7 @@ def _draw_editor(document: Document, page: DocumentPage, draft: Draft, correctin
         st.info(cost_words(draft.plan), icon=":material/payments:")
     now = draft.other or page.text
     if draft.text != now:
-        st.caption(_("What changes from the text that the page has now:"))
+        st.caption(_("Changes to the present text of the page:"))
         st.html(changes_html(now, draft.text))
 
 
@@ -331,9 +333,11 @@ def cost_words(plan: CorrectionPlan) -> str:
     cost = stored_cost(plan.estimate, "total")
     passages = count(plan.passages, "passage")
     if cost == 0:
-        return _("Saving embeds {passages} again, free of charge.", passages=plain(passages))
+        return _("Saving sends {passages} to the embedding model again, free of charge.", passages=plain(passages))
     return _(
-        "Saving embeds {passages} again. Estimated cost: {cost}.", passages=plain(passages), cost=plain(money(cost))
+        "Saving sends {passages} to the embedding model again. Estimated cost: {cost}.",
+        passages=plain(passages),
+        cost=plain(money(cost)),
     )
 
 

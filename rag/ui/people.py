@@ -233,7 +233,7 @@ def draw_apps(apps: Sequence[ConnectedApp], disconnect: Callable[[ConnectedApp],
     for app in apps:
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             used = _("last used {when}", when=ago(app.last_used_at)) if app.last_used_at else _("not used yet")
-            where = _("Answers go to {host} · connected {when}", host=plain(app.host), when=ago(app.created_at))
+            where = _("Answers are sent to {host} · connected {when}", host=plain(app.host), when=ago(app.created_at))
             st.markdown(f"**{plain(app.name)}**  \n:gray[{where} · {used}]", width="content")
             if st.button(
                 red(_("Disconnect {name}", name=plain(app.name))),
@@ -362,7 +362,7 @@ ACTIONS = (
     N_("Budget deleted"),
     N_("Connected program added"),
     N_("Connected program deleted"),
-    N_("Gap changed"),
+    N_("Unanswered question changed"),
     N_("Teams bot added"),
     N_("Teams bot changed"),
     N_("Teams bot deleted"),

@@ -79,7 +79,7 @@ def test_a_move_is_begun_cancelled_done_and_undone(
     try:
         settle(page)
         begin.click()
-        expect(page.get_by_text(re.compile(r"[1-9]\d* of \d+ passages have their new vector"))).to_be_visible()
+        expect(page.get_by_text(re.compile(r"[1-9]\d* of \d+ passages are moved to the new model"))).to_be_visible()
         cancel = page.get_by_role("button", name="Cancel the move")
         cancel.click()
         sure = page.get_by_role("dialog")
@@ -94,7 +94,9 @@ def test_a_move_is_begun_cancelled_done_and_undone(
 
     settle(page)
     begin.click()
-    expect(page.get_by_text("whose vectors are kept until you remove them.")).to_be_visible(timeout=patient(60_000))
+    expect(page.get_by_text("The vectors of that model are kept until you remove them.")).to_be_visible(
+        timeout=patient(60_000)
+    )
     expect(page.get_by_text(re.compile("Moving house is searched with text-embedding-3-small"))).to_be_visible()
     settle(page)
     page.get_by_role("button", name="Undo", exact=True).click()

@@ -133,7 +133,7 @@ def test_a_server_with_too_little_room_for_locks_is_named(
     assert row is not None
 
     def said() -> list[str]:
-        return [check.detail for check in check_rag_health(parts).checks if check.name == "Locks of the database"]
+        return [check.detail for check in check_rag_health(parts).checks if check.name == "Database locks"]
 
     monkeypatch.setattr(health, "LOCKS", row[0])
     assert said() == []
@@ -156,7 +156,7 @@ def test_what_an_administrator_reads_names_no_variable_and_no_command(
     technical = re.compile(r"[A-Z]{2,}_[A-Z]+|[a-z]_[a-z]|python -m|builtin/|Landlock")
     assert [check.sentence for check in checks if technical.search(check.sentence)] == []
     named = {check.name for check in checks if technical.search(check.detail)}
-    assert {"Embeddings", "Locks of the database", "Text recognition", "Worker"} <= named
+    assert {"Embeddings", "Database locks", "Text recognition", "Worker"} <= named
     parts.pipeline.close()
 
 

@@ -1106,11 +1106,11 @@ def test_the_moves_stay_in_sight_when_the_last_of_them_has_ended(
             [collection.id],
         )
     page.run()
-    assert "0 of 802 passages have their new vector" in "".join(bar.text for bar in page.progress)
+    assert "0 of 802 passages are moved to the new model" in "".join(bar.text for bar in page.progress)
     with database.transaction("demo") as connection:
         connection.execute("UPDATE reembeddings SET chunks_done = 500")
     page.run()
-    assert "500 of 802 passages have their new vector" in "".join(bar.text for bar in page.progress)
+    assert "500 of 802 passages are moved to the new model" in "".join(bar.text for bar in page.progress)
     with database.transaction("demo") as connection:
         connection.execute("UPDATE reembeddings SET status = 'switched', chunks_done = 802, switched_at = now()")
     page.run()

@@ -65,8 +65,8 @@ def _draw_table(rows: Sequence[Webhook]) -> Webhook | None:
                 for webhook in rows
             ],
             _("Status"): [_("On") if webhook.is_active else _("Off") for webhook in rows],
-            _("Delivered in 7 days"): [webhook.delivered for webhook in rows],
-            _("Failed in 7 days"): [webhook.failed for webhook in rows],
+            _("Delivered in the last 7 days"): [webhook.delivered for webhook in rows],
+            _("Failed in the last 7 days"): [webhook.failed for webhook in rows],
             _("Last delivered"): [ago(w.last_delivered_at) if w.last_delivered_at else "" for w in rows],
         },
         key="programs_webhooks",
