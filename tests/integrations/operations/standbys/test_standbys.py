@@ -304,7 +304,7 @@ def test_a_standby_that_dies_is_left_out_said_and_comes_back(world: World, shelf
     assert [check.state for check in checks] == ["warning", "ok"]
     assert "This standby server is not used" in checks[0].sentence
     assert "answers read requests" in checks[1].sentence
-    of_first = {"standby": checks[0].name.removeprefix("Standby ")}
+    of_first = {"standby": checks[0].name.removeprefix("Standby server ")}
     assert REGISTRY.get_sample_value("hr_standby_lag_seconds", of_first) == math.inf
     assert REGISTRY.get_sample_value("hr_reads_total", {"server": "standby"})
     world.standbys[0].start()
