@@ -395,9 +395,9 @@ class Accounts:
             yield connection
 
     def _note_refused(self, candidates: Sequence[tuple[UUID, str]], refused: Sequence[AccessError]) -> None:
-        """Write to each account's audit log why the sign-in was refused, unless the reason was only a delay.
+        """Write the reason for a refused sign-in to the audit logs of all accounts with this email address.
 
-        Call this when no account with the address accepted the sign-in.
+        "Too many attempts" is left out, because the password was not checked.
         """
         for (account_id, tenant_id), error in zip(candidates, refused, strict=True):
             if not isinstance(error, TooManyAttempts):

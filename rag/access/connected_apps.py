@@ -1,7 +1,7 @@
 """Programs connected to people's accounts by OAuth 2.1: they act as the person, within the agreed scopes.
 
-Registration stores nothing, so nobody can fill a table: a program's client id is its description, signed by this
-database.
+Registration stores nothing, so strangers cannot fill a table: the client id which a program gets contains the program's
+own description, signed with this database's key.
 
 Codes and tokens are stored as hashes. A code or refresh token works once. A second use means that somebody has stolen
 it, and disconnects the program, even if newer tokens were issued meanwhile. A changed password, a changed role, and

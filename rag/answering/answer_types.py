@@ -96,6 +96,12 @@ UNITS = (
     r"|(?:werk|arbeits)?tag(?:en?)?|wochen?|monat(?:en?)?|jahr(?:en?)?|heures?|jours?|semaines?|mois|horas?|días?|semanas?|mes(?:es)?|or[ae]|giorn[oi]"
     r"|settiman[ae]|mesi|dias?|godzin\w*|dni|tygodni\w*|miesi\w*|saat|gün|hafta|ay)"
 )
+_DAYS = (
+    r"(?:work|holi)?days?|weeks?|months?|(?!maan|dins|woens|donder|vrij(?!e)|zater|zon)\w*dag(?:en)?|weken|maand(?:en)?"
+    r"|(?!mon|diens|donners|frei|sams|sonn)\w*tage?n?|wochen?|monate?n?|jours?|semaines?|mois|días?|semanas?|mes(?:es)?|giorn[oi]|settiman[ae]|mesi|dias?|dni|dzień|tygod\w+|miesi\w+|gün\w*"
+    r"|hafta\w*|ay"
+)
+_HOURS = r"hours?|minut\w+|uur|uren|\w*stunden?|heures?|horas?|or[ae]|godzin\w*|saat|dakika"
 #: "sechsmonatig", "zesmaands", "zweiwöchiger".
 _COMPOUND_COUNT = (
     r"\b(?:ein|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|zwanzig|dreißig"
@@ -136,6 +142,35 @@ _REFERENCE = re.compile(
 )
 
 
+def _asks_for(units: str) -> str:
+    """Return a pattern for questions like "How many vacation days do I have?", with these units."""
+    return (
+        rf"\b(?:how many|hoeveel|wie ?viele?|combien de?|cuánt[oa]s|quant[eio]s?|ile|kaç)['’ ](?:[\w-]+ ){{0,2}}?"
+        rf"(?:{units})\b"
+    )
+
+
+def _count_of(units: str) -> str:
+    """Return a pattern for counts like "25 paid days" or "Days: 25" in these units, and for bare numbers."""
+    number = (
+        # The lookbehind and `*+` keep long rows of numbers linear.
+        rf"(?:(?<![\d.,])\d[\d.,]*+(?:st|nd|rd|th|e|ème|[ºª])?|\b(?:{_NUMBER_WORDS}|{_LARGER_NUMBER_WORDS}|{_ARTICLES_OR_NUMBERS}))"
+    )
+    return (
+        rf"{number}\W{{1,3}}(?:[^\W\d]+[ -]){{0,2}}?(?:{units})\b|\b(?:{units})[^\w.]{{1,4}}\d|{_COMPOUND_COUNT}"
+        rf"|(?<![\d.,{currencies.SIGNS}])\d+(?:[.,]\d+)?\*{{0,2}}(?=[;:)|]|[.,]?$|\.\s)"
+        rf"|{_COUNTED}|이틀|사흘|나흘|[하한두세네]\s?(?:시간|달|주)|يوم|أيام|أسبوع|أسابيع|شهر|أشهر|ساعة|ساعات"
+    )
+
+
+#: Headings above a number: "Number of days".
+_NUMBER_OF = (
+    r"\b(?:number of|aantal|anzahl|nombre de|n[úu]mero (?:de|di)|liczba|sayısı)\b|일수|횟수|日数|回数|天数|次数|عدد"
+)
+#: The names of types answered by a number.
+AMOUNTS = ("days", "hours", "amount")
+
+
 @dataclass(frozen=True)
 class AnswerType:
     """A type of fact (amount, date, person), with patterns to find it in questions and in sentences."""
@@ -163,9 +198,9 @@ class AnswerType:
 
         For amounts, time limits count only if the question asks for a limit.
         """
-        if self.name in ("amount", "time"):
+        if self.name in (*AMOUNTS, "time"):
             text = _REFERENCE.sub(" ", text)
-        if self.name == "amount" and not _ASKS_FOR_LIMIT.search(question):
+        if self.name in AMOUNTS and not _ASKS_FOR_LIMIT.search(question):
             text = _TIME_LIMIT.sub(" ", text)
         return self.sentence_regex.search(text) is not None
 
@@ -199,6 +234,9 @@ _NOTICE = (
 #: A day, a time or a time limit in words.
 _TIME = (
     rf"{_OF_A_DATE}|{_IN_ORDER}"
+    r"|\b(?:same|following|previous|preceding|zelfde|volgende|vorige|selben|gleichen|folgenden|vorigen|même|suivante?"
+    r"|précédente?|mism[oa]|siguiente|anterior|stess[oa]|successiv[oa]|seguente|mesm[oa]|seguinte|tym samym|następn\w+"
+    rf"|poprzedni\w+|aynı|ertesi) (?:{_DAYS}|quarter|year|jaar|jahr\w*|année|año|anno|ano|rok\w*)\b"
     rf"|\b(?:{_MONTHS}|{_WEEKDAYS})\b|\b(?:before|after|until|within|during|once|as soon as|immediately|at once"
     r"|(?:beginning|end|start) of|annual(?:ly)?|monthly|weekly|every (?:year|month|week)|first day|voor|vóór|na|tot"
     r"|binnen|tijdens|zodra|onmiddellijk|direct na|vor|nach|bis|innerhalb|während|sobald|sofort|unverzüglich|ende"
@@ -308,6 +346,8 @@ TYPES = (
     ),
     # "How late" is answered by "16:00", and by "on Monday".
     AnswerType("moment", r"\b(?:how (?:late|early|soon)|hoe vroeg|wie (?:spät|früh))\b", rf"\d|{_TIME}"),
+    AnswerType("days", _asks_for(_DAYS), _count_of(_DAYS), _NUMBER_OF),
+    AnswerType("hours", _asks_for(_HOURS), _count_of(_HOURS), _NUMBER_OF),
     AnswerType(
         "amount",
         r"\b(?:how (?:much|many|long|far|old)|hoeveel|hoe (?:lang|ver|oud)|wie ?viele?|wie (?:lange|weit|hoch|alt)"
@@ -317,8 +357,16 @@ TYPES = (
         r"|[하한두세네]\s?(?:번|시간|달|주|명|배)|이틀|사흘|나흘|절반|두 배"
         r"|[一二三四五六七八九十百千半两]"
         r"|واحد|اثن|ثلاث|أربع|خمس|ست|سبع|ثمان|تسع|عشر|نصف|يوم(?:ين|ان)|شهر(?:ين|ان)|سنت(?:ين|ان)",
-        r"\b(?:number of|aantal|anzahl|nombre de|n[úu]mero (?:de|di)|liczba|sayısı)\b"
-        r"|일수|횟수|日数|回数|天数|次数|عدد",
+        _NUMBER_OF,
+    ),
+    AnswerType(
+        "date",
+        r"\bwhen(?:['’]s| is| are| will)\b.{0,20}\bnext\b|\bwanneer (?:is|zijn) .{0,15}\bvolgende\b"
+        r"|\bwann (?:ist|sind) .{0,15}\bnächste\w*|\bquand .{0,25}\bprochaine?s?\b|\bcuándo .{0,25}\bpróxim\w+"
+        r"|\bquando .{0,25}\b(?:prossim|próxim)\w+|\bkiedy .{0,25}\bnastępn\w+|다음.{0,15}언제|次の.{0,15}いつ"
+        r"|下(?:一|次).{0,15}(?:什么时候|何时)|متى .{0,25}(?:القادم|المقبل)\w*",
+        rf"\b(?:{_MONTHS}|{_WEEKDAYS})\b|\d{{4}}-\d\d|\d{{1,2}}[./]\d{{1,2}}[./]|\b\d{{1,2}}(?:st|nd|rd|th)\b"
+        r"|\d ?[월月]",
     ),
     AnswerType(
         "time",

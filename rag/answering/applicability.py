@@ -109,6 +109,23 @@ def is_for_another_stage(text: str, question: str) -> bool:
     return _names_others(_patterns("stages"), text, question)
 
 
+def condition_of(text: str) -> str:
+    """Return a sentence's condition, like "If you feel well enough to work"; "" without a condition."""
+    clause = re.split(r"[,;，、،]", text, maxsplit=1)[0]
+    return clause if _patterns("conditions")["if"].search(clause + ",") else ""
+
+
+def states_case(question: str) -> bool:
+    """Whether a question describes the user's case: "What if I am ill?", "I lost my card, whom do I tell?"."""
+    return _patterns("conditions")["case"].search(question) is not None
+
+
+def says_whether(text: str, question: str) -> bool:
+    """Whether a question asks what is allowed, possible or needed, and a sentence has "may", "required" or the like."""
+    patterns = _patterns("permission")
+    return patterns["question"].search(question) is not None and patterns["answer"].search(text) is not None
+
+
 def _names_others(patterns: Mapping[str, re.Pattern[str]], text: str, question: str) -> bool:
     """Whether each text matches some pattern, but no pattern matches both."""
     in_question, in_text = (

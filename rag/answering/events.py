@@ -36,7 +36,7 @@ class ContextEvent:
 
 @dataclass(frozen=True)
 class TextEvent:
-    """Text to append. Each `[n]` is complete and points to a citation."""
+    """Text to append to the answer. A citation number, `[n]`, is never split over two events."""
 
     text: str
     #: Whether this text replaces all earlier text.

@@ -77,7 +77,7 @@ def evidence_of(quotes: Quotes, context: ContextResponse) -> Evidence:
     is_doubtful = is_unnamed(quotes, context) or signals.is_within_another or is_elsewhere or not quotes.is_of_type
     if likely is None:
         likely, perhaps = probability_by_words(signals), PERHAPS_BY_WORDS
-        is_doubtful = is_doubtful or not quotes.answers
+        is_doubtful = is_doubtful or not quotes.is_about
     if (is_doubtful and likely >= perhaps) or (signals.says_all and likely < perhaps):
         return "perhaps"
     return outcome_of(likely, is_exact=signals.is_exact, perhaps=perhaps)

@@ -135,7 +135,7 @@ class Made(ApiModel):
 
     @classmethod
     def of(cls, document: ReferenceDocument) -> Made:
-        """Convert a document to the response after a processing step."""
+        """Convert a document to the response for clients which start its processing step by step."""
         return cls(
             id=document.id,
             title=document.title,

@@ -167,7 +167,7 @@ class Reply:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Inside the block, set `cancel` if the calling process disconnects."""
+        """Watch the connection inside a `with` block: if the client disconnects, the event `cancel` is set."""
         watcher = Thread(target=self._watch, name="command-watch", daemon=True)
         watcher.start()
         try:

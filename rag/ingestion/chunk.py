@@ -56,7 +56,7 @@ class ChunkStep:
     def _split(
         self, job: DocumentJob, pages: Sequence[Page], sections: Sequence[Section], embedder: Embedder
     ) -> list[Chunk]:
-        """Split the text into chunks. After paid calls, store the chunks' spans, which the next run reuses."""
+        """Split the text into chunks. If this took paid calls, store the result, so that a retry is free."""
         document = job.document
         if document.mime_type == EXPORT_TYPE:
             return chunks_from_bytes(self._files.get(document.tenant_id, document.file_path))

@@ -1,8 +1,8 @@
 """Embed texts in fixed batches, several in parallel.
 
 `BatchEmbedder` makes every call to a collection's embedder: for chunks, for sentences when chunking by topic, and for
-chunks when a collection moves to a different model. Vectors from the built-in meaning model are made elsewhere, in
-`meaning.py`.
+chunks when a collection moves to a different model. The built-in model, which runs without a key, is called in
+`meaning.py` instead.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ class Completion:
 
 
 class CompletionModel(Protocol):
-    """A model which writes a text as a whole."""
+    """A chat model which returns its reply at once, without streaming."""
 
     provider: str
     model: str
@@ -124,7 +124,7 @@ class CompletionModel(Protocol):
 
 @runtime_checkable
 class ChatModel(CompletionModel, Protocol):
-    """A model which writes a text as a whole or piece by piece."""
+    """A chat model which returns its reply at once, or streams it."""
 
     def stream(
         self,

@@ -10,6 +10,7 @@ from rag.answering.applicability import (
     Range,
     compare_letters,
     compare_number,
+    condition_of,
     holds,
     is_for_another_group,
     is_for_another_period,
@@ -17,8 +18,10 @@ from rag.answering.applicability import (
     letters_in,
     number_in,
     range_in,
+    says_whether,
 )
 from rag.answering.extractive import best_quotes
+from rag.answering.extractive.in_words import weigh_synonyms
 from tests.answering.scripted import passage
 
 ANY_GROUP = "How long is the daily rest?"
@@ -288,3 +291,63 @@ def test_years_in_words_find_their_row(language: str, question: str) -> None:
     quotes = best_quotes(question, [passage(1, text)], language=language)
     assert quotes is not None
     assert quotes.text == "Vacation: “5 to 10 years — By you: 3 months; By us: 9 weeks” [1]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "If you feel ill, work from home.",
+        "Should a customer approach us, tell Sales.",
+        "Wenn Sie krank sind, bleiben Sie zu Hause.",
+        "Als je ziek bent, blijf je thuis.",
+        "En cas de maladie, restez chez vous.",
+        "Cuando estés enfermo, quédate en casa.",
+        "Jeśli jesteś chory, zostań w domu.",
+        "몸이 아픈 경우, 집에서 쉬십시오.",
+        "病気の場合は、在宅で勤務できます。",
+        "如果生病,请在家休息。",
+    ],
+)
+def test_a_condition_is_found(text: str) -> None:
+    assert condition_of(text)
+    assert not condition_of("Everybody may work from home.")
+
+
+def test_a_rule_without_condition_is_quoted_before_one_with_another_condition() -> None:
+    text = (
+        "If you feel well enough for the office but have a fever, please work from home. "
+        "Everyone is free to work from home as long as they tell their colleagues."
+    )
+    quotes = best_quotes("Can I work from home?", [passage(1, text)], language="en")
+    assert quotes is not None
+    assert quotes.best[1].startswith("Everyone")
+
+
+def test_a_condition_which_the_question_states_is_no_reason_against_a_rule() -> None:
+    text = "If you lose your badge, call the reception at once. A badge is worn by everybody in the office."
+    quotes = best_quotes("What if I lose my badge?", [passage(1, text)], language="en")
+    assert quotes is not None
+    assert quotes.best[1].startswith("If you lose")
+
+
+def test_whether_something_is_allowed_is_answered_by_what_is_allowed() -> None:
+    text = "The dog in the office logo is called Max. Dogs are allowed in the office on Fridays."
+    quotes = best_quotes("Can I bring a dog into the office?", [passage(1, text)], language="en")
+    assert quotes is not None
+    assert "allowed" in quotes.best[1]
+    assert not says_whether("Dogs are allowed.", "Where are dogs allowed?")
+
+
+def test_an_announcement_is_not_the_answer() -> None:
+    text = (
+        "This is what an extra day of leave costs you: Take the hourly pay and multiply it. A day of leave costs £120."
+    )
+    quotes = best_quotes("Can I buy an extra day of leave?", [passage(1, text)], language="en")
+    assert quotes is not None
+    assert not quotes.best[1].endswith(":")
+
+
+def test_a_synonym_of_two_words_weighs_as_much_as_the_word_it_replaces() -> None:
+    weights = weigh_synonyms({"annual": 1.4, "leav": 1.2, "approv": 1.6}, {"vacat": 1.3, "approv": 1.6})
+    assert weights["approv"] == 1.6
+    assert weights["annual"] + weights["leav"] == pytest.approx(1.3)

@@ -140,7 +140,7 @@ def _readings(question: str, passages: Passages, focus: str) -> list[Reading]:
     other = reword(question, language)
     if other and not parts_of(question, language):
         # The question says "vacation", the document "annual leave": the better match of each sentence counts.
-        readings.append(read(other, passages, reword(focus, language) or focus))
+        readings.append(read(other, passages, reword(focus, language) or focus, readings[0]))
     union = name_union(question, language)
     if union and not named_languages(question) & set(passages.languages):
         readings.append(read(union, passages, name_union(focus, language) or focus))

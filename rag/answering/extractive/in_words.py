@@ -26,6 +26,17 @@ def rarity(question_terms: frozenset[str], candidates: Sequence[CandidateSentenc
     }
 
 
+def weigh_synonyms(weights: dict[str, float], original: dict[str, float]) -> dict[str, float]:
+    """Lower the weights for synonyms: together, they weigh at most the same as the replaced words.
+
+    "Annual leave" for "vacation" would otherwise weigh twice as much.
+    """
+    replaced = sum(weight for term, weight in original.items() if term not in weights)
+    new = sum(weight for term, weight in weights.items() if term not in original)
+    factor = min(1.0, replaced / new) if replaced and new else 1.0
+    return {term: weight * (1.0 if term in original else factor) for term, weight in weights.items()}
+
+
 def weight_of(weights: dict[str, float], terms: frozenset[str]) -> float:
     return sum(weight for term, weight in weights.items() if term in terms)
 

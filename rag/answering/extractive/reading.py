@@ -11,21 +11,25 @@ from itertools import pairwise
 from typing import NamedTuple
 from uuid import UUID
 
-from rag.answering.answer_types import AnswerType, counts_in, requested_type
+from rag.answering.answer_types import AMOUNTS, AnswerType, counts_in, requested_type
 from rag.answering.applicability import (
     Marks,
     Naming,
     compare_marks,
+    condition_of,
     holds,
     is_for_another_group,
     is_for_another_period,
     is_for_another_stage,
     marks_in,
+    says_whether,
+    states_case,
 )
-from rag.answering.extractive.in_words import rarity, shares_of_words
+from rag.answering.extractive.in_words import rarity, shares_of_words, weigh_synonyms
 from rag.answering.extractive.likeness import ComparedPart, Similarities
 from rag.answering.extractive.rule import RULE
 from rag.answering.extractive.words import (
+    ASKS_HOW,
     ASKS_WHERE,
     comparable_terms,
     figures_written,
@@ -81,8 +85,8 @@ EXAMPLE = re.compile(
     re.IGNORECASE,
 )
 WORD_OR_NUMBER = re.compile(r"\w+")
-#: Text with at least two letters in a row; otherwise the text is a paragraph number, a page number or dots.
-SAYING = re.compile(r"[^\W\d_]{2}")
+#: Text with two letters in a row, or with a date; other text is a paragraph number, a page number or dots.
+SAYING = re.compile(r"[^\W\d_]{2}|\b(?:\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{2,4})\b")
 #: Opens a list with links to further pages, which never answers a question.
 SEE_ALSO = re.compile(
     r"(?:see also|elsewhere|related|further reading|zie ook|siehe auch|voir aussi|véase también|vedi anche|ver também"
@@ -127,6 +131,8 @@ class Reading(NamedTuple):
     candidates: list[CandidateSentence]
     weights: dict[str, float]
     in_words: dict[CandidateSentence, float]
+    #: The largest share of the question's words in any sentence, with all words' full weights.
+    most: float
 
     @property
     def is_followed(self) -> bool:
@@ -134,23 +140,18 @@ class Reading(NamedTuple):
         return any(not self.followed.isdisjoint(c.terms) for c in self.candidates)
 
     @property
-    def most(self) -> float:
-        """The largest fraction of the question's words in any sentence."""
-        return max(self.in_words.values(), default=0.0)
-
-    @property
     def subject(self) -> frozenset[str]:
         """The terms in all the question's subjects."""
         return frozenset[str]().union(*self.subjects)
 
 
-def read(question: str, passages: Passages, focus: str) -> Reading:
+def read(question: str, passages: Passages, focus: str, original: Reading | None = None) -> Reading:
     """Split the passages into sentences, and weigh them by the question's words.
 
-    `focus` has the follow-up's words.
+    `focus` has the follow-up's words. If the question is in synonyms, `original` is the reading in the user's words.
     """
     language, citations = passages.language, passages.citations
-    wording = _Wording(question, language)
+    wording = _Wording(question, language, question if original is None else original.question)
     followed = wording.terms.intersection(tokenize(focus, language))
     everything = [
         candidate
@@ -160,8 +161,16 @@ def read(question: str, passages: Passages, focus: str) -> Reading:
     candidates = _quotable(everything)
     subjects = tuple(wording.terms.intersection(tokenize(name, language)) for name in named_in(question, language))
     weights = rarity(wording.terms, everything)
-    in_words = shares_of_words(candidates, everything, weights, subjects, len(citations)) if candidates else {}
-    return Reading(question, wording.terms, followed, subjects, everything, candidates, weights, in_words)
+
+    def shares(weights: dict[str, float]) -> dict[CandidateSentence, float]:
+        return shares_of_words(candidates, everything, weights, subjects, len(citations)) if candidates else {}
+
+    in_words = shares(weights)
+    most = max(in_words.values(), default=0.0)
+    if original is not None:
+        weights = weigh_synonyms(weights, original.weights)
+        in_words = shares(weights)
+    return Reading(question, wording.terms, followed, subjects, everything, candidates, weights, in_words, most)
 
 
 @dataclass(frozen=True)
@@ -170,6 +179,8 @@ class _Wording:
 
     text: str
     language: str
+    #: The question in the user's words, if `text` is in synonyms.
+    original: str
 
     @cached_property
     def terms(self) -> frozenset[str]:
@@ -178,7 +189,7 @@ class _Wording:
     @cached_property
     def kind(self) -> AnswerType | None:
         """The type of fact the question asks for; `None` if any sentence may answer."""
-        return requested_type(self.text)
+        return requested_type(self.original)
 
     @cached_property
     def ideas(self) -> frozenset[int]:
@@ -325,7 +336,7 @@ def _candidates(passage: _OpenPassage, place: int, wording: _Wording) -> Iterato
             continue
         # For a row, terms from the column heads; for a column, from the row names.
         heads = passage.terms_in(unit.text) if unit.subject else frozenset()
-        is_headed = kind is not None and kind.name == "amount" and counts_in(near.heading, question)
+        is_headed = kind is not None and kind.name in AMOUNTS and counts_in(near.heading, question)
         is_of_type = kind is None or is_headed or kind.is_in(unit.text, question)
         above = f"{passage.heads_of_rows} {near.heading}"
         mark = compare_marks(unit.text, above, wording.marks, is_across=passage.is_across)
@@ -382,24 +393,38 @@ def _factors(
         yield RULE.inside_value if is_inside else RULE.outside_value
     if near.is_example:
         yield RULE.example_value
-    if _limits_another(text, question):
-        yield RULE.after_rule_value
     yield MARK_VALUES[mark]
-    if is_for_another_group(text, near.heading, question):
-        yield RULE.other_group_value
-    if is_for_another_period(text, question):
-        yield RULE.other_period_value
-    if is_for_another_stage(text, question):
-        yield RULE.other_stage_value
+    yield from _rule_factors(text, near.heading, passage, wording)
     if _is_label(unit) and not near.is_listed:
         yield RULE.label_value
     if len(text) <= RULE.longest_pointer and (POINTER.search(text) or section_pointed_to(text)):
         yield RULE.pointer_value
     if LINK_ALONE.fullmatch(text) and not ASKS_WHERE.search(question):
         yield RULE.pointer_value
-    # The text after the colon is in a different passage.
-    if text.endswith((":", "：")) and (is_last or passage.units[near.position + 1].kind == "heading"):
-        yield RULE.label_value
+    if text.endswith((":", "：")):
+        following = None if is_last else passage.units[near.position + 1].kind
+        # After a heading or at the end, the announced text is in a different passage.
+        if following in (None, "heading"):
+            yield RULE.label_value
+        elif following == "sentence":
+            yield RULE.announcement_value
+
+
+def _rule_factors(text: str, heading: str, passage: _OpenPassage, wording: _Wording) -> Iterator[float]:
+    """Yield the factors for how well a sentence's rule applies to the question's people, period and case."""
+    question = wording.text
+    if _limits_another(text, question):
+        yield RULE.after_rule_value
+    if says_whether(text, question):
+        yield RULE.permission_value
+    if not passage.is_across and _sets_another_condition(text, passage, wording):
+        yield RULE.other_condition_value
+    if is_for_another_group(text, heading, question):
+        yield RULE.other_group_value
+    if is_for_another_period(text, question):
+        yield RULE.other_period_value
+    if is_for_another_stage(text, question):
+        yield RULE.other_stage_value
 
 
 def _is_named(heading: str, wording: _Wording) -> bool:
@@ -428,6 +453,17 @@ def _limits_another(text: str, question: str) -> bool:
         or IN_THIS_CASE.match(text)
         or (OF_ANOTHER_PARAGRAPH.search(text) and not OF_ANOTHER_PARAGRAPH.search(question))
     )
+
+
+def _sets_another_condition(text: str, passage: _OpenPassage, wording: _Wording) -> bool:
+    """Whether a sentence has a condition which the question hardly mentions.
+
+    For "Can I work from home?", such a sentence is "If you feel ill, work from home".
+    """
+    if states_case(wording.text) or ASKS_HOW.search(wording.text) or not (condition := condition_of(text)):
+        return False
+    terms = passage.terms_in(condition)
+    return len(terms & wording.terms) < RULE.least_of_condition * len(terms)
 
 
 def _is_label(unit: Unit) -> bool:

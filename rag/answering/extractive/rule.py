@@ -115,6 +115,13 @@ class QuoteRule:
     example_value: float = 0.7
     #: Factor for a list item: with equal scores a sentence is preferred, because it can be understood alone.
     item_value: float = 0.97
+    #: Factor for a sentence which only announces the next: "This is what an extra day costs:".
+    announcement_value: float = 0.7
+    #: Factor for a sentence which says whether something is allowed or possible, if the question asks this.
+    permission_value: float = 1.15
+    #: Factor for a sentence with a condition, and the share of the condition's words which the question must have.
+    other_condition_value: float = 0.8
+    least_of_condition: float = 0.3
     #: Factor for an exception to the sentence before, because the rule comes first.
     after_rule_value: float = 0.85
     #: Factors for a rule about a different group and for a different period than the question's.

@@ -40,7 +40,7 @@ class PlacedWord:
 
 
 def place_words(text_page: Any, text: str) -> list[PlacedWord]:
-    """Find a page's words with their boxes. `text` has a character for each pdfium index."""
+    """Find a page's words with their boxes. `text` is the page's text as pdfium numbers its characters."""
     return [word for run in RUN.finditer(text) for word in _words_in(text_page, run[0], run.start())]
 
 

@@ -274,7 +274,10 @@ class Syncs:
         return self.sources(collection)
 
     def source(self, collection: Collection, kind: str, settings: Mapping[str, Any]) -> Source:
-        """Make a source from its kind. Raises `InvalidInput` for an unknown kind."""
+        """Make the object which reads a followed folder, website or bucket.
+
+        Raises `InvalidInput` for an unknown `kind`.
+        """
         if kind not in self._makers:
             raise InvalidInput(f"There is no source of the kind {kind!r}. Choose one of: {', '.join(self._makers)}.")
         return self._makers[kind](collection, settings)

@@ -54,7 +54,7 @@ def reference_query(profile: Profile, opinion_type: str, *, summary: str = "", i
 
 
 def reference_block(profile: Profile, results: Sequence[SearchResult]) -> str:
-    """Format the hits in a block for the prompt, each below topic and offence; "" without hits."""
+    """Format the hits for the prompt, each below a legal topic and a criminal offence; "" without hits."""
     template = profile.answer.context_format or REFERENCE_FORMAT
     passages = (ContextPassage(number=number, result=r, text=r.content) for number, r in enumerate(results, 1))
     parts = "".join(_without_headings(fill_template(template, passage)) for passage in passages)

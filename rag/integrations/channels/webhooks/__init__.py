@@ -1,6 +1,6 @@
 """Send events to other programs:
 
-`webhooks` stores addresses and delivers, `routes` is the API, `section` the set-up.
+`webhooks` stores addresses and delivers the events, `routes` is the API, `section` draws the settings.
 """
 
 from __future__ import annotations
