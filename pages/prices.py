@@ -49,7 +49,7 @@ def draw_list(price_list: Sequence[Price]) -> None:
             _("Since"): [str(price.own_since or "") for price in price_list],
             _("Planned"): [planned(price) for price in price_list],
         },
-        alt=_("Prices of models with their list, your own price and the day from which it counts"),
+        alt=_("Prices of models: list price, your own price and the first day of your own price"),
     )
     st.caption(count(len(price_list), "price"))
 

@@ -141,7 +141,7 @@ def draw_checklist() -> None:
                 args=("", tenants.finish_setup, identity),
                 help=_("This hides the list. Each step can still be done later."),
             )
-        draw_step(_("Company name"), _("As your colleagues know it."), is_done=progress.is_named)
+        draw_step(_("Company name"), _("The name that your colleagues know."), is_done=progress.is_named)
         draw_company(progress.name)
         draw_step(
             _("A key for a language model"),

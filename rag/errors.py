@@ -370,7 +370,7 @@ class ProviderUnavailable(ProviderError):
 
 
 class ProviderStreamCut(ProviderError):
-    """The provider ended the answer before it was complete. What had arrived is kept."""
+    """The provider ended the answer before it was complete. The text received so far is kept."""
 
 
 class ProviderStreamEmpty(ProviderStreamCut):

@@ -531,11 +531,11 @@ class Answer(Part):
         bounds=(0, 120), source="001 Query Processing")
     persona_facts: Text = setting("", "Facts about this person", bounds=(0, 4000), source="001 Query Processing")
     context_tokens: int = setting(
-        4000, "Text the model reads",
+        4000, "Text given to the model",
         "The most text from passages that is given to the model. A token is about four letters.", unit="tokens",
         bounds=(200, 200_000), applies="per call", source="000 Context Building")
     context_characters: int = setting(
-        0, "Text the model reads, in characters", "0 means that the number of characters is not limited.",
+        0, "Text given to the model, in characters", "0 means that the number of characters is not limited.",
         unit="characters", bounds=(0, 1_000_000), source="001 Query Processing")
     source_prompt: bool = setting(
         False, "Original prompt",

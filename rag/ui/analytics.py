@@ -640,7 +640,7 @@ def _draw_top_documents(analytics: Analytics, who: Identity, period: Period, fil
     st.header(_("Most asked documents"), anchor=False)
     used = analytics.top_documents(who, period, filters)
     if not used:
-        st.caption(_("No answer was built on a document in this period."))
+        st.caption(_("No answer in this period used a document."))
         return
     lists.act_on_row(
         used,

@@ -242,7 +242,7 @@ def _ordering(profile: Profile, providers: Providers) -> str:
         )
     if profile.ranking.pinned_first:
         parts.append(_("Pinned documents come first, then important ones."))
-    return " ".join(parts) or _("Passages stay in the order the search found them in.")
+    return " ".join(parts) or _("Passages stay in the order in which the search found them.")
 
 
 def _language(profile: Profile, providers: Providers) -> str:

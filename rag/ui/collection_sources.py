@@ -198,7 +198,7 @@ def _draw_history(runs: Sequence[SyncRun], forms: Forms) -> None:
             _("Remarks"): lists.texts((translated(run.message) for run in runs), 260),
         },
         key="collections_sync_history",
-        alt=_("Earlier syncs with their time, their source, what changed, and who asked for them"),
+        alt=_("Earlier syncs with time, source, changes, and the person who requested the sync"),
     )
 
 

@@ -245,7 +245,7 @@ def _draw_saving(
 ) -> None:
     st.divider()
     name = st.text_input(
-        _("Keep these filters as a view"), placeholder=_("Name of the view"), key="documents_view_name"
+        _("Save these filters as a view"), placeholder=_("Name of the view"), key="documents_view_name"
     )
     with st.container(horizontal=True):
         st.button(

@@ -114,8 +114,8 @@ def _draw_picture(document: Document, page: DocumentPage, *, shows_marks: bool) 
             _("There are no marks, because the text of this page comes from text recognition.")
             if page.method == "ocr"
             else _(
-                "There are no marks for this page. If the file was read by an older version of HR Assistant, read "
-                "the file again."
+                "There are no marks for tables, headings or notes on this page. If the file was read by an older "
+                "version of HR Assistant, read the file again."
             )
         )
     elif shows_marks:

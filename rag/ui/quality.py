@@ -56,7 +56,7 @@ COUNTED = ("total_ms", "cost")
 #: Explanations for figures with unclear names. For other figures the help is the full name, which a phone cuts off.
 FIGURE_HELP: Mapping[str, str] = {
     "document_recall": N_("How often the wanted document is among the first five passages found."),
-    "citation_precision": N_("The share of the cited sources that are the expected document and page."),
+    "citation_precision": N_("The share of the cited sources that come from the expected document and page."),
     "grounded": N_(
         "The share of the cited sources that support their sentence. Words, figures and dates are compared."
     ),
@@ -522,7 +522,8 @@ def _draw_form(identity: Identity, collection: Collection, golden: GoldenQuestio
                 document = st.text_input(_("Document"), golden.document, help=_("Title or file name."))
             pages = st.text_input(
                 _("Pages"), "; ".join(map(str, golden.pages)), placeholder="3; 4", width=120,
-                help=_("Each of these pages counts as right. Leave this empty if any page will do."),
+                help=_("An answer from any of these pages counts as right. Leave this empty if every page counts as "
+                       "right."),
             )  # fmt: skip
         answer = st.text_area(_("Expected answer"), golden.answer, height=100)
         evidence = st.text_input(

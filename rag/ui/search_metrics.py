@@ -48,7 +48,9 @@ def _draw_scores(searches: Sequence[LoggedSearch]) -> None:
     scored = [(s, value) for s in searches if (value := s.score if kind == "score" else s.similarity) is not None]
     if not scored:
         st.caption(
-            _("Nothing was reranked in this period.") if kind == "score" else _("No search in this period has scores.")
+            _("No search in this period was reranked.")
+            if kind == "score"
+            else _("No search in this period has scores.")
         )
         return
     answered = [value for search, value in scored if search.is_answered]
@@ -86,7 +88,7 @@ def _draw_changes(searches: Sequence[LoggedSearch]) -> None:
         words = ngettext("{count} question was reranked.", "{count} questions were reranked.", reranked.questions)
         st.caption(plain(words))
     else:
-        st.caption(_("Nothing was reranked in this period."))
+        st.caption(_("No search in this period was reranked."))
     groups = []
     for words, chosen in (
         (_("Translated for the search"), [search for search in searches if search.is_translated]),
@@ -109,7 +111,7 @@ def _draw_changes(searches: Sequence[LoggedSearch]) -> None:
 
 
 def _draw_by_part(searches: Sequence[LoggedSearch]) -> None:
-    with draw_head(_("Where the search does well")):
+    with draw_head(_("Where the search works well")):
         by = choose_word(_("Show searches by"), SEARCHES_BY, key="analytics_search_by", default="language")
     groups = search_groups(searches, by)
     lists.draw(

@@ -51,7 +51,7 @@ def words(profile: Profile, providers: Providers) -> str:
         ),
         (PORTFOLIO, "match a category, this category is used to narrow the results."),
         (LEGAL, "A model adds tags to each passage: topic, crime type, summary and keywords."),
-        (CIVIL, "Passages stay in the order the search found them in."),
+        (CIVIL, "Passages stay in the order in which the search found them."),
     ],
 )
 def test_a_profile_says_what_it_means(bare: Providers, profile: Profile, sentence: str) -> None:

@@ -70,7 +70,7 @@ def _draw_table(rows: Sequence[Webhook]) -> Webhook | None:
             _("Last delivered"): [ago(w.last_delivered_at) if w.last_delivered_at else "" for w in rows],
         },
         key="programs_webhooks",
-        alt=_("Webhooks with their address, their events, and how many messages were delivered"),
+        alt=_("Webhooks with address, events, and the number of delivered messages"),
     )
 
 

@@ -62,7 +62,7 @@ def _draw_table(rows: Sequence[Widget]) -> Widget | None:
             _("Spent this month"): [money(widget.spent) for widget in rows],
         },
         key="programs_widgets",
-        alt=_("Widgets with their collection, their sites, and what they were asked and cost"),
+        alt=_("Widgets with collection, sites, questions and costs"),
     )
 
 

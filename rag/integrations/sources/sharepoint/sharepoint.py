@@ -203,7 +203,7 @@ class SharePointSource(SharedFolderSource):
         pages = 0
         while link:
             if (pages := pages + 1) > MOST_PAGES:
-                raise InvalidInput("The list of this library's files does not end. Choose a smaller library.")
+                raise InvalidInput("This library has too many files to list. Choose a smaller library.")
             page = self._api.get(link)
             for entry in page.get("value") or ():
                 if "deleted" in entry:
