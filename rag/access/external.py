@@ -150,7 +150,7 @@ class ExternalAccounts:
 
 
 def from_elsewhere(account: Account, origin: Origin) -> AccountFromElsewhere:
-    """Return a copy of an account with the origin of its sign-in: the sign-in at another service."""
+    """Return a copy of an account with the origin of its sign-in."""
     return AccountFromElsewhere(**{f.name: getattr(account, f.name) for f in fields(Account)}, origin=origin)
 
 
