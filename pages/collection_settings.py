@@ -85,7 +85,7 @@ def reset_settings(collection_id: UUID, names: list[str]) -> None:
 
 def measure_threshold(collection: Collection) -> None:
     st.toast(_("Measuring…"), icon=":material/hourglass_top:")
-    attempt(_("The threshold was measured."), lambda: services().calibrations.measure(collection))
+    attempt(_("The required similarity was measured."), lambda: services().calibrations.measure(collection))
 
 
 def attempt(done: str, action: Any) -> None:

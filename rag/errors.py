@@ -214,7 +214,7 @@ class BodyUnreadable(RequestInvalid):
 
 
 class PartMissing(RequestInvalid):
-    """A part that this request needs is missing."""
+    """A required part of this request is missing."""
 
     status = 400
 

@@ -140,8 +140,7 @@ def _database_role(parts: Services) -> Check:
     assert row is not None  # noqa: S101
     login, is_more, has_temporary, name = row
     too_much = _(
-        "The application may do more in the database than it needs. A mistake in the application "
-        "could then do more harm."
+        "The application has more database rights than it needs. A mistake in the application could then do more harm."
     )
     if is_more:
         detail = _(
@@ -158,7 +157,7 @@ def _database_role(parts: Services) -> Check:
             statement=f"REVOKE TEMPORARY ON DATABASE {name} FROM PUBLIC;",
         )
         return Check(name=_("Database role"), state="warning", sentence=too_much, detail=detail)
-    sentence = _("The application may do in the database what it needs, and nothing else.")
+    sentence = _("The application has only the database rights that it needs.")
     detail = _("The application signs in as {login}, which owns nothing and cannot take another role.", login=login)
     return Check(name=_("Database role"), state="ok", sentence=sentence, detail=detail)
 

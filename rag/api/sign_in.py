@@ -106,7 +106,7 @@ class SignInPages:
                     minutes,
                 )
                 return f"{reason} {_(DRAFT_STAYS)}" if was_open else reason
-        reason = _("You were signed out: this session was ended elsewhere, or its time was over.")
+        reason = _("You were signed out, because this session was ended elsewhere or has expired.")
         return f"{reason} {_(DRAFT_STAYS)}" if was_open else reason
 
     async def sign_in(self, request: Request) -> Response:

@@ -159,33 +159,34 @@ class Chunking(Part):
         "Splitting method for each kind of document", "How each kind of document is split.",
         source="001 Chunking Strategies", only_with=("chunking_method", ("auto",)))
     professional_minimum_tokens: int = setting(
-        400, "Résumé, smallest passage", unit="tokens", bounds=(1, 8000), source="001 2.1",
+        400, "Résumés: smallest passage", unit="tokens", bounds=(1, 8000), source="001 2.1",
         only_with=PROFESSIONAL)
     professional_maximum_tokens: int = setting(
-        800, "Résumé, largest passage", unit="tokens", bounds=(1, 8000), source="001 2.1",
+        800, "Résumés: largest passage", unit="tokens", bounds=(1, 8000), source="001 2.1",
         only_with=PROFESSIONAL)
     narrative_target_tokens: int = setting(
-        450, "Story, target size", unit="tokens", bounds=(1, 8000), source="001 2.2", only_with=NARRATIVE)
+        450, "Stories: target size of passages", unit="tokens", bounds=(1, 8000), source="001 2.2", only_with=NARRATIVE)
     narrative_soft_tokens: int = setting(
-        500, "Story, soft limit",
+        500, "Stories: soft limit for passages",
         "A passage ends before this limit if a sentence ends nearby.",
         unit="tokens", bounds=(1, 8000), source="001 2.2", only_with=NARRATIVE)
     narrative_hard_tokens: int = setting(
-        600, "Story, hard limit", "The largest length of a passage.",
+        600, "Stories: hard limit for passages", "The largest length of a passage.",
         unit="tokens", bounds=(1, 8000), source="001 2.2", only_with=NARRATIVE)
     narrative_overlap_words: int = setting(
-        30, "Story, overlap in words", "If this limit and the limit in tokens differ, the smaller one applies.",
+        30, "Stories: overlap of passages in words",
+        "If this limit and the limit in tokens differ, the smaller one applies.",
         unit="words", bounds=(1, 500), source="001 2.2",
         only_with=NARRATIVE)
     narrative_overlap_tokens: int = setting(
-        50, "Story, overlap in tokens", unit="tokens", bounds=(1, 500), source="001 2.2",
+        50, "Stories: overlap of passages in tokens", unit="tokens", bounds=(1, 500), source="001 2.2",
         only_with=NARRATIVE)
     markdown_target_words: int = setting(
-        600, "Markdown, target size", unit="words", bounds=(1, 5000), source="001 2.4", only_with=MARKDOWN)
+        600, "Markdown: target size of passages", unit="words", bounds=(1, 5000), source="001 2.4", only_with=MARKDOWN)
     markdown_maximum_words: int = setting(
-        800, "Markdown, largest passage", unit="words", bounds=(1, 5000), source="001 2.4", only_with=MARKDOWN)
+        800, "Markdown: largest passage", unit="words", bounds=(1, 5000), source="001 2.4", only_with=MARKDOWN)
     markdown_overlap_words: int = setting(
-        25, "Markdown, overlap", unit="words", bounds=(1, 500), source="001 2.4",
+        25, "Markdown: overlap of passages", unit="words", bounds=(1, 500), source="001 2.4",
         only_with=MARKDOWN)
     generic_chunk_size: int = setting(
         0, "Passage size for other kinds of document", "If this is 0, the passage size above is used.",

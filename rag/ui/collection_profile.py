@@ -385,8 +385,8 @@ def draw_threshold(
                     type="tertiary",
                     on_click=on_measure,
                     help=_(
-                        "Measures the threshold on the collection's own text. This is useful once documents "
-                        "are uploaded."
+                        "Measures how similar a passage has to be, with the collection's own text. This is useful "
+                        "once documents are uploaded."
                     ),
                 )
         sentences = threshold_sentences(collection, profile, embedder, zone, has_meaning=has_meaning)

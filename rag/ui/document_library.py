@@ -449,7 +449,7 @@ def draw_bulk(number: int, shelves: Shelves, actions: BulkActions) -> None:
             st.form("documents_bulk_move"),
         ):
             folder = st.selectbox(
-                _("To the folder"),
+                _("Move to the folder"),
                 list(all_folders(shelves.folders)),
                 index=None,
                 accept_new_options=True,

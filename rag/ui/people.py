@@ -263,7 +263,7 @@ FIELDS: Mapping[str, str] = {
     "embedding_model": N_("embedding model"),
     "overrides": N_("settings"),
     "groups": N_("groups that may read it"),
-    "calibrated_threshold": N_("measured threshold"),
+    "calibrated_threshold": N_("measured similarity"),
     "collection_id": N_("collection"),
     "chunking_method": N_("chunking"),
     "generate_metadata": N_("tags"),

@@ -130,7 +130,10 @@ def test_signing_out_ends_the_session_on_the_server(client_of: ClientOf, access:
 
 
 def test_who_was_signed_out_reads_why(client_of: ClientOf, access: Access, person: Account) -> None:
-    ended, draft = "You were signed out: this session was ended elsewhere", "If you had begun to write a question"
+    ended, draft = (
+        "You were signed out, because this session was ended elsewhere",
+        "If you had begun to write a question",
+    )
     token = access.sessions.start(person)
     access.sessions.end(token)
     assert ended in client_of(token).get("/login").text

@@ -89,7 +89,7 @@ def test_a_question_that_was_typed_outlives_its_session_and_is_nobody_elses(
     other_tab.wait_for_url("**/login?signed-out=1")
     page.evaluate("dispatchEvent(new Event('focus'))")
     page.wait_for_url("**/login?ended=1*")
-    expect(page.get_by_text("You were signed out: this session was ended elsewhere")).to_be_visible()
+    expect(page.get_by_text("You were signed out, because this session was ended elsewhere")).to_be_visible()
     fill_in(page)
     expect(question).to_have_value("What about my salary in")
 

@@ -105,7 +105,7 @@ def test_several_documents_are_tagged_moved_read_again_and_one_is_put_right_by_h
     expect(cells(page, "machines")).to_have_count(2)
 
     page.get_by_role("button", name="Move", exact=True).click()
-    page.get_by_role("combobox", name="To the folder").fill("Safety")
+    page.get_by_role("combobox", name="Move to the folder").fill("Safety")
     page.keyboard.press("Enter")
     page.get_by_role("button", name="Move 2 documents").click()
     expect(cells(page, "Safety")).to_have_count(2)
