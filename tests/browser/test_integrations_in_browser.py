@@ -114,7 +114,7 @@ def test_a_place_is_checked_followed_and_synced_again(followed: Followed, tab: P
     # It goes on by itself where that is wanted, and nobody sees the keys again.
     tab.get_by_role("combobox", name="How often it is synced").click()
     tab.get_by_role("option", name="Every day").click()
-    expect(tab.get_by_text("Next: in")).to_be_visible()
+    expect(tab.get_by_text("Next sync: in")).to_be_visible()
     for secret in place.secrets:
         assert secret not in tab.content()
     if place.groups:
@@ -132,7 +132,7 @@ def test_a_place_is_checked_followed_and_synced_again(followed: Followed, tab: P
     tab.get_by_role("dialog").get_by_role("button", name="Stop following").click()
     expect(tab.get_by_text(f"{place.name} is no longer followed.")).to_be_visible()
     tab.get_by_role("button", name="Undo").click()
-    expect(tab.get_by_text("Next: in")).to_be_visible()
+    expect(tab.get_by_text("Next sync: in")).to_be_visible()
 
 
 @pytest.mark.parametrize(("source", "attempt"), tries(SOURCES))
