@@ -154,7 +154,7 @@ def test_a_schedule_is_set_on_the_boards_page_and_its_runs_say_so(
     at.selectbox(key=f"schedule_{notices.id}_posts").select(360).run()
     assert not at.exception
     assert kept(parts, notices).every_minutes == 360
-    assert "Next: in 6 h" in everything(at.run())
+    assert "Next sync: in 6 h" in everything(at.run())
     pass_time(database, 360)
     parts.syncs.run_due("demo", notices.id)
     parts.syncs.run("demo", notices.id)
