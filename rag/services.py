@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -45,7 +46,6 @@ from rag.money.budgets import Budgets
 from rag.money.ledger import Ledger
 from rag.money.price_list import TenantPrices
 from rag.monitoring.checks import Check
-from rag.monitoring.tracing import start_tracing
 from rag.profiles import BOARD_PROFILES
 from rag.profiles.legal.opinions import Opinions
 from rag.profiles.legal.references import ReferenceDocuments
@@ -403,7 +403,7 @@ def connect_services(settings: Settings) -> Services:
     """
     registry = import_module(INTEGRATIONS)
     registry.check(settings)
-    stop_tracing = start_tracing()
+    stop_tracing = registry.start_tracing(os.environ)
     embedded: EmbeddedServer | None = None
     if settings.database_url:
         application, owner = settings.database_url, settings.migration_database_url or settings.database_url

@@ -74,6 +74,8 @@ class Integration:
     single_sign_on: str = ""
     #: A function for making automatic backups, an `AutomaticBackups`, from the settings.
     backups: str = ""
+    #: A function for sending traces. Returns a function which sends the remaining traces and stops.
+    tracing: str = ""
     #: Connects to standbys: receives the settings and the database, returns `ReadServers` if there are any.
     standbys: str = ""
     #: A function for checking the services in `doctor`; returns `Check`s.

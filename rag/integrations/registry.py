@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rag.ui.source_forms import SourceForm
 
 FOLDER = Path(__file__).parent
+TRACE_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 
 @cache
@@ -157,6 +158,18 @@ def automatic_backups(settings: Settings) -> AutomaticBackups | None:
     """Return the automatic backups, or `None` if no integration offers backups. Raises `SettingsError`."""
     backups = (named(integration.backups)(settings) for integration in integrations() if integration.backups)
     return next(backups, None)
+
+
+def start_tracing(environment: Mapping[str, str]) -> Callable[[], None]:
+    """Send traces if the environment names an endpoint for OpenTelemetry; return a function which stops.
+
+    Raises `PackagesMissing`.
+    """
+    senders = [integration.tracing for integration in integrations() if integration.tracing]
+    if not senders or not any(environment.get(name) for name in TRACE_ENDPOINTS):
+        return lambda: None
+    stop: Callable[[], None] = named(senders[0])()
+    return stop
 
 
 def standbys(settings: Settings, database: Database) -> ReadServers:

@@ -1,15 +1,14 @@
-"""Trace requests, questions, their steps and model calls with OpenTelemetry; off unless an endpoint is set.
+"""Trace requests, questions, their steps and model calls with OpenTelemetry; the integration sends the traces.
 
-`OTEL_EXPORTER_OTLP_ENDPOINT` and OpenTelemetry's other variables say where and how to send spans. Model calls follow
-the GenAI conventions (`gen_ai.*`), which are still in development. Spans contain no text: no question, prompt, answer,
-passage, title, name or address. `rag.chat_log.id` finds the question in analytics, for people allowed to read it there.
+Model calls follow the GenAI conventions (`gen_ai.*`), which are still in development. Spans contain no text: no
+question, prompt, answer, passage, title, name or address. `rag.chat_log.id` finds the question in analytics, for people
+allowed to read it there.
 """
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -19,31 +18,10 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 if TYPE_CHECKING:
     from rag.types import Usage
 
-ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-SERVICE = "hr-assistant"
-
 #: OpenTelemetry itself must not record error texts.
 WITHOUT_TEXT: Mapping[str, Any] = {"record_exception": False, "set_status_on_exception": False}
 
 _tracer = trace.get_tracer("rag")
-
-
-def start_tracing(environment: Mapping[str, str] | None = None) -> Callable[[], None]:
-    """Send spans to the endpoint, if set. Return a function which sends the last spans and stops."""
-    environment = os.environ if environment is None else environment
-    if not any(environment.get(name) for name in ENDPOINTS):
-        return lambda: None
-    # These imports take a third of a second and are only needed here.
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-    from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor
-
-    # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES override the default name.
-    provider = TracerProvider(resource=Resource({SERVICE_NAME: SERVICE}).merge(OTELResourceDetector().detect()))
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    trace.set_tracer_provider(provider)
-    return provider.shutdown
 
 
 @contextmanager
@@ -58,7 +36,7 @@ def span(name: str, attributes: Mapping[str, Any] | None = None) -> Iterator[Spa
 
 @contextmanager
 def request_span(name: str, headers: Mapping[str, str], attributes: Mapping[str, Any]) -> Iterator[Span]:
-    """Trace a request and yield its span, which belongs to the caller's trace if the headers name one."""
+    """Trace a request and yield the span, in the caller's trace if the headers name a trace."""
     parent = propagate.extract(headers)
     with (
         _tracer.start_as_current_span(name, parent, SpanKind.SERVER, attributes, **WITHOUT_TEXT) as begun,
@@ -130,7 +108,7 @@ def trace_id() -> str:
     return trace.format_trace_id(context.trace_id) if context.is_valid else ""
 
 
-__all__ = ["ModelCall", "model_call", "request_span", "span", "start_tracing", "trace_id"]
+__all__ = ["ModelCall", "model_call", "request_span", "span", "trace_id"]
 
 
 def ms_since(started: float) -> float:

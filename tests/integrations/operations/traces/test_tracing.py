@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -10,7 +11,8 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from rag.monitoring.tracing import span, start_tracing
+from rag.integrations.registry import start_tracing
+from rag.monitoring.tracing import span
 from rag.profiles import profile_of
 from rag.providers.registry import Providers
 from tests.api.callers import Api
@@ -68,7 +70,7 @@ def test_a_question_is_one_trace_from_the_caller_to_its_models_and_holds_no_text
     """One test for all of it: what receives spans is set once in a process."""
     assert start_tracing({})() is None  # nothing is sent without an endpoint
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
-    stop = start_tracing()
+    stop = start_tracing(os.environ)
     api.ready_document()
     provider_standin.reply(ANSWER)
     trace, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
