@@ -200,7 +200,7 @@ def take_all(browser: Browser, product: Product, folder: Path) -> None:
         page.set_viewport_size(HIGH)  # type: ignore[arg-type]
         open_page(page, product, "documents", "Add documents")
         page.get_by_test_id("stFileUploaderDropzoneInput").set_input_files(extra_document(folder))
-        page.get_by_role("button", name=re.compile("Process it")).first.wait_for()
+        page.get_by_role("button", name=re.compile("Process the file")).first.wait_for()
         take(page, "documents")
     product.add_people(PEOPLE)
     fill_month(folder / "data")  # after the library, whose list it would lengthen

@@ -362,7 +362,6 @@ ACTIONS = (
     N_("Budget deleted"),
     N_("Connected program added"),
     N_("Connected program deleted"),
-    N_("Unanswered question changed"),
     N_("Teams bot added"),
     N_("Teams bot changed"),
     N_("Teams bot deleted"),
@@ -415,6 +414,7 @@ AUDIT_KINDS: Mapping[str, str | None] = {
 RETITLED = {
     "company mark changed": N_("Company logo changed"),
     "company mark removed": N_("Company logo removed"),
+    "gap changed": N_("Unanswered question changed"),
 }
 
 
