@@ -15,11 +15,11 @@ from uuid import UUID
 
 import streamlit as st
 
-from rag.errors import NotFound
+from rag.errors import NotFound, PackagesMissing
 from rag.language import N_, NP_, _, current, speaking
 from rag.records.analytics import Filters, Period, QuestionFilters
 from rag.records.chat_logs import ChatLogEntry
-from rag.records.report_pdf import digest_pdf
+from rag.records.pdf_exports import PdfExports
 from rag.scheduled_work import Recipients
 from rag.services import require, services
 from rag.types import DocumentFilters, DocumentStatus, Role
@@ -51,6 +51,7 @@ from rag.ui.question_details import (
     known_cost_words,
 )
 from rag.ui.search_metrics import SCORES, SEARCHES_BY, draw_search
+from rag.ui.text import plain
 from rag.ui.widgets import (
     choose_collection,
     choose_word,
@@ -222,10 +223,7 @@ def draw_report(period: Period, filters: Filters) -> None:
     """Draw the button which saves the report; administrators also choose who gets the report by e-mail."""
     scheduled = services().scheduled_work
     with st.popover(_("Report"), icon=":material/summarize:", key="analytics_report"):
-        actions.draw_export(
-            identity, _("Save as PDF"), partial(report_pdf, period, filters, current()),
-            f"report_{period.first}_{period.last}.pdf", key="analytics_report_pdf", media_type="application/pdf",
-        )  # fmt: skip
+        draw_pdf(period, filters)
         st.caption(
             _(
                 "The report compares the figures of the chosen period and filters with the previous period. It also "
@@ -256,10 +254,24 @@ def draw_report(period: Period, filters: Filters) -> None:
         )  # fmt: skip
 
 
-def report_pdf(period: Period, filters: Filters, language: str) -> bytes:
+def draw_pdf(period: Period, filters: Filters) -> None:
+    pdfs = services().pdf_exports
+    if pdfs is None:
+        return
+    if not pdfs.is_installed:
+        st.button(_("Save as PDF"), icon=":material/download:", key="analytics_report_no_pdf", disabled=True)
+        st.warning(plain(PackagesMissing().message), icon=":material/extension_off:")
+        return
+    actions.draw_export(
+        identity, _("Save as PDF"), partial(report_pdf, pdfs, period, filters, current()),
+        f"report_{period.first}_{period.last}.pdf", key="analytics_report_pdf", media_type="application/pdf",
+    )  # fmt: skip
+
+
+def report_pdf(pdfs: PdfExports, period: Period, filters: Filters, language: str) -> bytes:
     # Built on click, in a thread without a known language.
     with speaking(language):
-        return digest_pdf(services().scheduled_work.digest(identity, period, filters, chosen=names_of(filters)))
+        return pdfs.write_report(services().scheduled_work.digest(identity, period, filters, chosen=names_of(filters)))
 
 
 def choose_language(period: Period) -> str | None:

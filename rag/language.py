@@ -11,6 +11,7 @@ import gettext as standard
 import io
 import re
 import threading
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -128,6 +129,12 @@ def choose(*wishes: str | Iterable[str]) -> str:
 def direction(language: str | None = None) -> str:
     """Return `rtl` for a right-to-left language, else `ltr`."""
     return "rtl" if (language or current()) in RIGHT_TO_LEFT else "ltr"
+
+
+def is_right_to_left(text: str) -> bool:
+    """Whether the first letter in a text belongs to a right-to-left script."""
+    first = next((kind for c in text if (kind := unicodedata.bidirectional(c)) in ("L", "R", "AL")), "L")
+    return first != "L"
 
 
 # Sentences

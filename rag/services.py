@@ -60,6 +60,7 @@ from rag.records.conversations import Conversations, Feedback
 from rag.records.events import emit
 from rag.records.gaps import Gaps, QuestionEmbedder, question_means
 from rag.records.help_requests import HelpRequests
+from rag.records.pdf_exports import PdfExports
 from rag.records.privacy import Privacy, erase_again
 from rag.retrieval.calibration import Calibrations
 from rag.retrieval.retriever import Retriever
@@ -143,6 +144,8 @@ class Services:
     scheduled_work: ScheduledWork
     #: Missing without the integration.
     backups: AutomaticBackups | None
+    #: Missing without the integration.
+    pdf_exports: PdfExports | None
     #: Runs the checks of integrations, for `doctor`.
     checks: Callable[[Services], list[Check]]
     #: Updates the gauges of integrations, for `/metrics`.
@@ -345,6 +348,7 @@ def assemble(
         previews=Previews(database, searches, providers),
         scheduled_work=scheduled_work,
         backups=backups,
+        pdf_exports=registry.pdf_exports(),
         checks=registry.checks,
         measure=registry.measure,
         gaps=gaps,

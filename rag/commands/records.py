@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag.command_line import Commands, add_command
-from rag.errors import DatabaseUnavailable, InvalidInput, NotFound
+from rag.errors import DatabaseUnavailable, InvalidInput, NotFound, PackagesMissing
 from rag.language import LANGUAGES, counted, speaking
 from rag.settings import Settings
 
@@ -49,6 +49,7 @@ def report(arguments: argparse.Namespace, settings: Settings) -> int:
     if not 1 <= arguments.days <= 366:
         raise InvalidInput("Choose between 1 and 366 days.")
     parts = services()
+    pdfs = parts.pdf_exports
     tenant = arguments.tenant or settings.tenant
     try:
         period = Period.of_days(arguments.days, until=parts.analytics.zones.today(tenant) - timedelta(days=1))
@@ -60,9 +61,9 @@ def report(arguments: argparse.Namespace, settings: Settings) -> int:
         parts.close()
     with speaking(arguments.language):
         if arguments.pdf is not None:
-            from rag.records.report_pdf import digest_pdf
-
-            arguments.pdf.write_bytes(digest_pdf(digest))
+            if pdfs is None:
+                raise PackagesMissing
+            arguments.pdf.write_bytes(pdfs.write_report(digest))
             print(f"Written to {arguments.pdf}")
         if arguments.html is not None:
             arguments.html.write_text(digest.as_html(), "utf-8")

@@ -74,6 +74,9 @@ class Integration:
     single_sign_on: str = ""
     #: A function for making automatic backups, an `AutomaticBackups`, from the settings.
     backups: str = ""
+    #: Functions for writing a report and a conversation to PDF, with the signatures in `PdfExports`.
+    report_pdf: str = ""
+    conversation_pdf: str = ""
     #: A function for sending traces. Returns a function which sends the remaining traces and stops.
     tracing: str = ""
     #: Connects to standbys: receives the settings and the database, returns `ReadServers` if there are any.

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rag.access.problems import Refusal
     from rag.ingestion.sources.runs import SourceMaker
     from rag.monitoring.checks import Check
+    from rag.records.pdf_exports import PdfExports
     from rag.services import Services
     from rag.settings import Settings
     from rag.storage.backup import AutomaticBackups
@@ -158,6 +159,20 @@ def automatic_backups(settings: Settings) -> AutomaticBackups | None:
     """Return the automatic backups, or `None` if no integration offers backups. Raises `SettingsError`."""
     backups = (named(integration.backups)(settings) for integration in integrations() if integration.backups)
     return next(backups, None)
+
+
+def pdf_exports() -> PdfExports | None:
+    """Return the functions for writing PDFs, or `None` if no integration offers PDFs."""
+    from rag.records.pdf_exports import PdfExports
+
+    for integration in integrations():
+        if integration.report_pdf:
+            return PdfExports(
+                is_installed=integration.is_installed,
+                write_report=partial(_run_named, integration.report_pdf),
+                write_conversation=partial(_run_named, integration.conversation_pdf),
+            )
+    return None
 
 
 def start_tracing(environment: Mapping[str, str]) -> Callable[[], None]:

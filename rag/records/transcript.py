@@ -1,11 +1,10 @@
-"""Write a conversation to a Markdown, Word or PDF file, with links to the cited pages."""
+"""Write a conversation to a Markdown or Word file, with links to the cited pages."""
 
 from __future__ import annotations
 
 import io
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from docx import Document as new_document
@@ -14,13 +13,10 @@ from docx.oxml import OxmlElement
 from docx.oxml.ns import qn
 from docx.shared import RGBColor
 from docx.text.paragraph import Paragraph
-from fpdf.enums import Align
-from fpdf.fonts import FontFace
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
-from rag.language import translated
-from rag.records.report_pdf import ACCENT, IN_ARABIC, INK, PAPER, QUIET, ReportPdf, is_right_to_left
+from rag.language import is_right_to_left, translated
 from rag.types import Conversation, Message, page_path, title_with_pages
 
 PARSER = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["link", "image", "autolink", "html_inline"])
@@ -29,12 +25,6 @@ LINK_COLOR = RGBColor(0x1F, 0x4F, 0xA8)
 ACTING = re.compile(r"<|(?<=\])[(:\[]")
 #: Characters XML cannot hold, and lone surrogates.
 UNSTORABLE = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-#: Marks setting the direction of the following text.
-TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
-#: Nested lists are indented by at most this much. A table in the PDF has at most so many columns.
-DEEPEST_MM, MOST_COLUMNS = 40, 10
-#: Length of a title at the foot of a page.
-FOOT_CHARACTERS = 90
 #: Paragraph properties after the direction.
 AFTER_BIDI = ("w:adjustRightInd", "w:snapToGrid", "w:spacing", "w:ind", "w:contextualSpacing", "w:jc", "w:outlineLvl")
 
@@ -51,7 +41,7 @@ def to_markdown(conversation: Conversation, messages: Sequence[Message], *, addr
             continue
         lines += [_escape_markup(message.content) or f"_{_escape(translated(message.notice))}_", ""]
         for source in message.citations:
-            lines.append(f"- [{source['number']}] [{_escape(_title(source))}]({_link(source, address)})")
+            lines.append(f"- [{source['number']}] [{_escape(source_title(source))}]({source_link(source, address)})")
         if message.citations:
             lines.append("")
         if message.help_status == "answered":
@@ -74,7 +64,7 @@ def to_docx(conversation: Conversation, messages: Sequence[Message], *, address:
             document.add_paragraph().add_run(_storable(translated(message.notice))).italic = True
         for source in message.citations:
             line = document.add_paragraph(f"[{source['number']}] ", style="List Bullet")
-            _add_link(line, _title(source), _link(source, address))
+            _add_link(line, source_title(source), source_link(source, address))
         if message.help_status == "answered":
             document.add_paragraph().add_run(_storable(message.help_by)).bold = True
             document.add_paragraph(_storable(message.help_answer))
@@ -85,29 +75,6 @@ def to_docx(conversation: Conversation, messages: Sequence[Message], *, address:
     buffer = io.BytesIO()
     document.save(buffer)
     return buffer.getvalue()
-
-
-def to_pdf(conversation: Conversation, messages: Sequence[Message], *, address: str) -> bytes:
-    """Write the conversation to a PDF; see `to_markdown`."""
-    content = "".join(f"{m.content}{translated(m.notice)}{m.help_by}{m.help_answer}{m.citations}" for m in messages)
-    page = ReportPdf(_printable(conversation.title)[:FOOT_CHARACTERS], conversation.title + content)
-    page.set_title(_printable(conversation.title))
-    _write(page, [_Run(conversation.title, is_bold=True)], size=18)
-    for message in messages:
-        if message.role == "user":
-            page.ln(4)
-            _write(page, [_Run(" ".join(message.content.split()), is_bold=True)], size=12)
-            continue
-        if message.content:
-            _write_blocks(page, SyntaxTreeNode(PARSER.parse(message.content)))
-        else:
-            _write(page, [_Run(translated(message.notice))], color=QUIET)
-        for source in message.citations:
-            link = _Run(_title(source), link=_link(source, address))
-            _write(page, [_Run(f"[{source['number']}] "), link], size=9, indent=4)
-        if message.help_status == "answered":
-            _write(page, [_Run(f"{message.help_by}: ", is_bold=True), _Run(message.help_answer)])
-    return page.finish()
 
 
 def _add_blocks(document: Any, node: SyntaxTreeNode, style: str | None = None) -> None:
@@ -157,106 +124,7 @@ def _add_link(paragraph: Paragraph, text: str, address: str) -> None:
     paragraph._p.append(link)  # noqa: SLF001
 
 
-@dataclass(frozen=True)
-class _Run:
-    """A part of a line in the PDF, in a single style: bold or not, with or without a link."""
-
-    text: str
-    is_bold: bool = False
-    link: str = ""
-
-
-def _write_blocks(page: ReportPdf, node: SyntaxTreeNode, *, bullet: str = "", indent: float = 0) -> None:
-    for child in node.children:
-        match child.type:
-            case "paragraph" | "heading":
-                runs = _runs(child.children[0], is_bold=child.type == "heading")
-                _write(page, [_Run(bullet), *runs] if bullet else runs, indent=indent)
-                bullet = ""
-            case "bullet_list" | "ordered_list":
-                first = int(child.attrs.get("start", 1))
-                for number, item in enumerate(child.children, first):
-                    sign = "•  " if child.type == "bullet_list" else f"{number}.  "
-                    _write_blocks(page, item, bullet=sign, indent=min(indent + 5, DEEPEST_MM))
-            case "table":
-                _write_table(page, [row.children for part in child.children for row in part.children])
-            case "fence" | "code_block":
-                for line in child.content.splitlines():
-                    _write(page, [_Run(line)], indent=indent + 5)
-            case _:
-                _write_blocks(page, child, indent=indent)
-
-
-def _write_table(page: ReportPdf, rows: Sequence[Sequence[SyntaxTreeNode]]) -> None:
-    if len(rows[0]) > MOST_COLUMNS:  # narrower ones hold no word
-        for row in rows:
-            _write(page, [_Run(" | ".join(_text_of(cell) for cell in row))])
-        return
-    page.set_font("Sans", size=10)
-    page.set_text_color(*INK)
-    heading = FontFace(emphasis="BOLD", fill_color=PAPER)
-    with page.table(line_height=6, padding=(0.6, 2), headings_style=heading) as table:
-        for row in rows:
-            line = table.row()
-            for cell in row:
-                text = _printable(_text_of(cell))
-                line.cell(text, align="R" if is_right_to_left(text) else "L")
-    page.ln(2)
-
-
-def _runs(node: SyntaxTreeNode, *, is_bold: bool = False) -> list[_Run]:
-    runs = []
-    for child in node.children:
-        if child.children:
-            runs += _runs(child, is_bold=is_bold or child.type == "strong")
-        else:
-            runs.append(_Run({"softbreak": " ", "hardbreak": "\n"}.get(child.type, child.content), is_bold))
-    return runs
-
-
-def _text_of(cell: SyntaxTreeNode) -> str:
-    return "".join(run.text for run in _runs(cell.children[0])) if cell.children else ""
-
-
-def _write(
-    page: ReportPdf, runs: Sequence[_Run], *, size: float = 10.5, color: tuple[int, int, int] = INK, indent: float = 0
-) -> None:
-    """Write a paragraph to the PDF. Text containing Arabic goes to `_write_arabic`."""
-    text = "".join(run.text for run in runs)
-    if IN_ARABIC.search(text):
-        _write_arabic(page, runs, text, size=size, color=color)
-        return
-    lines = page.text_columns(line_height=1.35)
-    with lines.paragraph(text_align=Align.L, indent=indent) as paragraph:
-        for run in runs:
-            page.set_font("Sans", "B" if run.is_bold else "", size)
-            page.set_text_color(*(ACCENT if run.link else color))
-            paragraph.write(_printable(run.text), link=run.link or None)
-    lines.render()
-    page.ln(1.5)
-
-
-def _write_arabic(
-    page: ReportPdf, runs: Sequence[_Run], text: str, *, size: float, color: tuple[int, int, int]
-) -> None:
-    """Write a paragraph containing Arabic, in a single style, because shaping and ordering letters needs the whole
-    text.
-    """
-    link = next((run.link for run in runs if run.link), "")
-    page.set_font("Sans", "B" if runs[0].is_bold else "", size)
-    page.set_text_color(*(ACCENT if link else color))
-    page.set_text_shaping(True)
-    align = "R" if is_right_to_left(text) else "L"
-    page.multi_cell(0, size * 0.48, _printable(text), align=align, link=link, new_x="LMARGIN", new_y="NEXT")
-    page.set_text_shaping(False)
-    page.ln(1.5)
-
-
-def _printable(text: str) -> str:
-    return TURNING.sub("", UNSTORABLE.sub("", text)).replace("\t", " ")
-
-
-def _title(source: dict[str, Any]) -> str:
+def source_title(source: dict[str, Any]) -> str:
     """Return a source's link text: `Handbook (handbook.pdf), p. 3–4, HR documents`."""
     first_page, last_page = int(source.get("first_page") or 1), int(source.get("last_page") or 1)
     title, file_name = (str(source.get(name) or "") for name in ("title", "file_name"))
@@ -266,7 +134,7 @@ def _title(source: dict[str, Any]) -> str:
     )
 
 
-def _link(source: dict[str, Any], address: str) -> str:
+def source_link(source: dict[str, Any], address: str) -> str:
     return address + page_path(source["document_id"], int(source.get("first_page") or 1))
 
 

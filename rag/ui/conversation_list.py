@@ -10,7 +10,8 @@ from uuid import UUID
 
 import streamlit as st
 
-from rag.errors import RagError
+import rag.services
+from rag.errors import PackagesMissing, RagError
 from rag.language import N_, _
 from rag.records.conversations import Conversations
 from rag.types import Conversation, Identity
@@ -242,8 +243,9 @@ def _share(conversations: Conversations, identity: Identity, target: Conversatio
 
 def _export(conversations: Conversations, identity: Identity, target: Conversation, address: str) -> None:
     # These imports take a fifth of a second and are only needed here.
-    from rag.records.transcript import to_docx, to_markdown, to_pdf
+    from rag.records.transcript import to_docx, to_markdown
 
+    pdfs = rag.services.services().pdf_exports
     messages = conversations.messages(identity, target.id)
 
     @st.dialog(_("Export conversation"), on_dismiss=_close)
@@ -252,10 +254,13 @@ def _export(conversations: Conversations, identity: Identity, target: Conversati
         name = re.sub(r"[^\w -]", "", target.title).strip()[:60] or "conversation"
         # A click which redraws the dialog may remove the file it asks for.
         with st.container(horizontal=True):
-            st.download_button(
-                _("PDF"), lambda: to_pdf(target, messages, address=address), f"{name}.pdf", "application/pdf",
-                icon=":material/picture_as_pdf:", key="chat_export_pdf", on_click="ignore",
-            )  # fmt: skip
+            if pdfs is not None and pdfs.is_installed:
+                st.download_button(
+                    _("PDF"), lambda: pdfs.write_conversation(target, messages, address=address), f"{name}.pdf",
+                    "application/pdf", icon=":material/picture_as_pdf:", key="chat_export_pdf", on_click="ignore",
+                )  # fmt: skip
+            elif pdfs is not None:
+                st.button(_("PDF"), icon=":material/picture_as_pdf:", key="chat_export_no_pdf", disabled=True)
             st.download_button(
                 _("Word"), lambda: to_docx(target, messages, address=address), f"{name}.docx", DOCX,
                 icon=":material/description:", key="chat_export_docx", on_click="ignore",
@@ -264,6 +269,8 @@ def _export(conversations: Conversations, identity: Identity, target: Conversati
                 _("Markdown"), lambda: to_markdown(target, messages, address=address), f"{name}.md", "text/markdown",
                 icon=":material/markdown:", key="chat_export_markdown", on_click="ignore",
             )  # fmt: skip
+        if pdfs is not None and not pdfs.is_installed:
+            st.warning(plain(PackagesMissing().message), icon=":material/extension_off:")
 
     export()
 

@@ -54,6 +54,9 @@ tab.user = {"sid": sys.argv[1]}
 page = tab.run().switch_page("programs.py").run()
 assert not page.exception
 found["headers"], found["warnings"] = [one.value for one in page.header], [one.value for one in page.warning]
+analytics = tab.switch_page("analytics.py").run()
+assert not analytics.exception
+found["report"] = [one.value for one in analytics.warning], [one.key for one in analytics.button if one.disabled]
 print(json.dumps(found))
 """
 
@@ -118,6 +121,7 @@ def test_the_core_starts_and_answers_without_them(
 
     assert "25 days of annual leave" in run("-m", "rag", "ask", "How many days of annual leave do I have?")
     assert MISSING in run("-m", "rag", "mcp", status=1)
+    assert MISSING in run("-m", "rag", "report", "--pdf", str(running.settings.data_dir / "report.pdf"), status=1)
     _, identity = signed_in(Role.ADMIN)
     _, key = ApiKeys(running.database).create(identity, "Directory", ["scim"])
     probed = run(
@@ -125,7 +129,7 @@ def test_the_core_starts_and_answers_without_them(
         PROBE,
         identity.session_id,
         str(patient(30)),
-        "slack_sdk aiohttp scim2_models mcp standardwebhooks msal protego google.auth authlib joserfc",
+        "slack_sdk aiohttp scim2_models mcp standardwebhooks msal protego google.auth authlib joserfc fpdf fontTools",
         key,
     )
     found = json.loads(probed.splitlines()[-1])
@@ -139,3 +143,6 @@ def test_the_core_starts_and_answers_without_them(
     drawn = [one.title for one in needing if one.draw is not None]
     assert set(drawn) <= set(found["headers"])
     assert [warning.replace("\\", "") for warning in found["warnings"]] == [MISSING] * len(drawn)
+    warnings, disabled = found["report"]
+    assert MISSING in [warning.replace("\\", "") for warning in warnings]
+    assert "analytics_report_no_pdf" in disabled

@@ -6,22 +6,20 @@ import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from io import BytesIO
 from threading import Event
 from uuid import UUID
 
 import pytest
-from pypdf import PdfReader
 from streamlit.testing.v1 import AppTest
 
 from rag.profiles import profile_of
 from rag.records.analytics import Filters, Period, QuestionFilters
 from rag.records.digest import digest_title, make_digest
-from rag.records.report_pdf import digest_pdf
 from rag.services import Services
 from rag.types import Collection, Identity, Question, Role
 from tests.pages.test_analytics_page import PAGE, select_row
 from tests.patience import patient
+from tests.records.report_pdf import read_report_pdf
 
 NAME = "Quirina Zelnick"
 #: A day more, since a run may go past midnight.
@@ -79,7 +77,7 @@ def everything(parts: Services, reader: Identity, asked: list[UUID]) -> dict[str
         parts.analytics, parts.gaps, reader, PERIOD, Filters(), title=digest_title("Demo", PERIOD, Filters())
     )
     found |= {"digest": digest.as_text(), "digest as HTML": digest.as_html(), "event": repr(digest.as_event(PERIOD))}
-    found["PDF"] = "".join(page.extract_text() for page in PdfReader(BytesIO(digest_pdf(digest))).pages)
+    found["PDF"] = "".join(page.extract_text() for page in read_report_pdf(parts, digest).pages)
     return found
 
 

@@ -15,13 +15,11 @@ from uuid import UUID
 
 import pandas as pd
 import pytest
-from pypdf import PdfReader
 from streamlit.testing.v1 import AppTest
 
 from rag.answering.events import DoneEvent
 from rag.profiles import HR
 from rag.records.analytics import Filters, Period, QuestionFilters
-from rag.records.report_pdf import digest_pdf
 from rag.services import Services, assemble
 from rag.settings import Settings
 from rag.storage.database import Database
@@ -30,6 +28,7 @@ from rag.ui.formats import money
 from rag.ui.text import plain
 from tests.pages.test_analytics_page import metrics, open_page  # noqa: F401  (a fixture)
 from tests.question_month import write_month
+from tests.records.report_pdf import read_report_pdf
 from tests.records.test_analytics import pay
 from tests.records.test_search_costs import MODEL, shelved
 from tests.standins.providers import ProviderStandin
@@ -132,7 +131,7 @@ def test_page_csv_pdf_and_report_say_what_the_ledger_holds(
     assert not of_group.empty
 
     digest = app_services.scheduled_work.digest("demo", month.period)
-    text = "\n".join(p.extract_text() for p in PdfReader(io.BytesIO(digest_pdf(digest))).pages)
+    text = "\n".join(p.extract_text() for p in read_report_pdf(app_services, digest).pages)
     assert f"${expected:,.2f}" in text
     assert f"${expected:,.2f}" in digest.as_text()
     assert f"{unpriced:,}, not included in the cost" in text

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from io import BytesIO
 
 import psycopg
-import pypdf
 import pytest
 
 from rag.language import speaking
 from rag.records.analytics import FIRST, WHOLE, Analytics, Filters, Period
 from rag.records.digest import digest_title, make_digest
-from rag.records.report_pdf import digest_pdf
 from rag.services import Services
 from rag.storage.database import Database, queries
 from rag.types import Collection, Identity, Outcome, Role
 from rag.ui.charts import histogram_figure, stage_figure
+from tests.records.report_pdf import read_report_pdf
 from tests.records.test_analytics import ask
 
 DAY = datetime(2026, 11, 10, 12, tzinfo=UTC)
@@ -157,7 +155,7 @@ def test_about_is_written_wherever_a_median_is(app_services: Services, database:
         digest = make_digest(
             analytics, app_services.gaps, tenant, PERIOD, Filters(), title=digest_title("Demo", PERIOD, Filters())
         )
-        pdf = pypdf.PdfReader(BytesIO(digest_pdf(digest)))
+        pdf = read_report_pdf(app_services, digest)
         times = analytics.times(tenant, PERIOD, Filters(), unit="day")
         whole = next(row for row in times if row.stage == WHOLE)
         buckets = analytics.time_histogram(tenant, PERIOD, Filters(), WHOLE)

@@ -7,21 +7,16 @@ import email.policy
 import socketserver
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from decimal import Decimal
-from io import BytesIO
 from typing import Any
 
-import pypdf
 import pytest
 
 from rag.errors import InvalidInput, NotAllowed
 from rag.evaluation.golden import GoldenQuestion
 from rag.evaluation.metrics import compare
-from rag.language import speaking
 from rag.profiles import profile_by_name
-from rag.records.analytics import Period
-from rag.records.report_pdf import digest_pdf
 from rag.scheduled_work import Recipients, ScheduledWork, WorkParts, fallen_figures
 from rag.services import Services, assemble, program_of
 from rag.settings import Settings
@@ -381,27 +376,3 @@ def test_few_questions_and_small_changes_are_no_fall() -> None:
     # One answer that took long is no fall of all: times have to be worse beyond chance.
     usual = [{"total_ms": 100.0}] * 20
     assert fallen_figures(compare(usual, [*usual[1:], {"total_ms": 9000.0}])) == []
-
-
-def test_the_report_is_a_pdf_in_any_european_script(
-    scheduled: ScheduledWork, database: Database, collection: Collection
-) -> None:
-    asked_at = datetime.now(UTC) - timedelta(days=3)  # questions of the last half year are grouped
-    with database.transaction("demo") as connection:
-        connection.execute(
-            "INSERT INTO chat_logs (tenant_id, collection_id, question, outcome, created_at) "
-            "SELECT 'demo', %s, 'Übergabe für Łódź, Ελλάδα и Москва?', 'no_context', %s FROM generate_series(1, 3)",
-            (collection.id, asked_at),
-        )
-    period = Period.of_days(7, until=asked_at.date() + timedelta(days=1))
-
-    read = pypdf.PdfReader(BytesIO(digest_pdf(scheduled.digest("demo", period))))
-
-    text = " ".join(read.pages[0].extract_text().split())
-    assert "Übergabe für Łódź, Ελλάδα и Москва?" in text
-    assert "3 (before: 0)" in text
-    with speaking("ar"):
-        read = pypdf.PdfReader(BytesIO(digest_pdf(scheduled.digest("demo", period))))
-    assert len(read.pages) == 1
-    # Recipients of Arabic are joined, in the forms of their presentation or by the font.
-    assert "Übergabe für Łódź" in read.pages[0].extract_text()

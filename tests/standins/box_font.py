@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from importlib.resources import files
 from pathlib import Path
 
 from fontTools.pens.ttGlyphPen import TTGlyphPen
@@ -11,8 +12,7 @@ from fontTools.ttLib import TTFont, newTable
 from fontTools.ttLib.tables._c_m_a_p import CmapSubtable  # noqa: PLC2701
 from fontTools.varLib.instancer import instantiateVariableFont
 
-from rag.records.report_pdf import SANS
-
+SANS = Path(str(files("fontpkg_noto_sans"))) / "files" / "NotoSans[wdth,wght].ttf"
 TARGET = Path("rag/ingestion/loaders/box_font.ttf")
 #: Latin letters and signs, which also stand in fonts for Korean, Chinese and Japanese.
 LATIN = (*range(0x20, 0x180), *range(0x2010, 0x2040), 0x20A9, 0x20AC)
