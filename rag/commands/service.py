@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from rag.command_line import Commands, add_command
 from rag.errors import RagError, SettingsError
-from rag.integrations.registry import automatic_backups
+from rag.integrations.registry import automatic_backups, backup_decryption, backup_encryption
 from rag.language import counted
 from rag.settings import Settings
 
@@ -249,7 +249,8 @@ def _host_name(address: str) -> str:
 def back_up(arguments: argparse.Namespace, settings: Settings) -> int:
     from rag.storage import backup
 
-    manifest = backup.back_up(settings, arguments.path, recipients=" ".join(arguments.recipient))
+    encrypt = backup_encryption(" ".join(arguments.recipient))
+    manifest = backup.back_up(settings, arguments.path, encrypt=encrypt)
     print(f"{arguments.path}: {_contents(manifest)}, {manifest.size / 1e6:,.1f} MB.")
     return 0
 
@@ -267,7 +268,8 @@ def restore(arguments: argparse.Namespace, settings: Settings) -> int:
             f"{exc.message} So nobody knows here who was erased since this backup was made: erase them again.",
             file=sys.stderr,
         )
-    brought = backup.restore(settings, arguments.path, identity=arguments.identity, erasures=erasures)
+    decrypt = backup_decryption(arguments.identity)
+    brought = backup.restore(settings, arguments.path, decrypt=decrypt, erasures=erasures)
     print(f"{settings.data_dir}: {_contents(brought)}. Start with: make run")
     if brought.erasures_since:
         print(f"People erased since this backup was made: {brought.erasures_since}. The first start erases them again.")

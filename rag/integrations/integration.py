@@ -74,6 +74,9 @@ class Integration:
     single_sign_on: str = ""
     #: A function for making automatic backups, an `AutomaticBackups`, from the settings.
     backups: str = ""
+    #: Functions for encrypting a backup for public keys, and decrypting a backup with the private keys in a file.
+    encryption: str = ""
+    decryption: str = ""
     #: Functions for writing a report and a conversation to PDF, with the signatures in `PdfExports`.
     report_pdf: str = ""
     conversation_pdf: str = ""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rag.records.pdf_exports import PdfExports
     from rag.services import Services
     from rag.settings import Settings
-    from rag.storage.backup import AutomaticBackups
+    from rag.storage.backup import AutomaticBackups, Encryption
     from rag.storage.database import Database, ReadServers
     from rag.types import Collection, Identity
     from rag.ui.source_forms import SourceForm
@@ -159,6 +159,24 @@ def automatic_backups(settings: Settings) -> AutomaticBackups | None:
     """Return the automatic backups, or `None` if no integration offers backups. Raises `SettingsError`."""
     backups = (named(integration.backups)(settings) for integration in integrations() if integration.backups)
     return next(backups, None)
+
+
+def backup_encryption(recipients: str) -> Encryption | None:
+    """Return the encryption for public keys, if any. Raises `SettingsError`, `PackagesMissing`."""
+    return _backup_function("encryption", recipients) if recipients else None
+
+
+def backup_decryption(identity: Path | None) -> Encryption | None:
+    """Return the decryption with the private keys in a file, if given. Raises `PackagesMissing`."""
+    return _backup_function("decryption", identity) if identity is not None else None
+
+
+def _backup_function(hook: str, key: object) -> Encryption:
+    for integration in integrations():
+        if make := getattr(integration, hook):
+            function: Encryption = named(make)(key)
+            return function
+    raise PackagesMissing
 
 
 def pdf_exports() -> PdfExports | None:

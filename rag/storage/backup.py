@@ -1,8 +1,7 @@
 """Back up the built-in server to a file, with `pg_dump`'s output and the originals, and restore this backup.
 
 A backup can run while people work: the database is a snapshot, with all originals in that snapshot. The server roles'
-passwords are left out: a restored folder gets new passwords. With age recipients (https://age-encryption.org) the file
-is encrypted for them; the age program can also read the file.
+passwords are left out: a restored folder gets new passwords. An integration encrypts the file.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import os
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,7 +21,6 @@ from pathlib import Path
 from typing import IO, BinaryIO, Protocol
 
 import psycopg
-import pyrage
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from rag.errors import SettingsError
@@ -57,6 +55,8 @@ DUMP, MANIFEST, FILES = "database.dump", "manifest.json", "files"
 PLAIN = "backup.tar"
 #: How files encrypted with age begin.
 ENCRYPTED = b"age-encryption.org/"
+#: Encrypts or decrypts the first file's content into the second. Raises `SettingsError`.
+Encryption = Callable[[BinaryIO, BinaryIO], None]
 
 #: The most snapshots to try: a new snapshot is needed if a document was deleted while its file was copied.
 MOST_MOMENTS = 20
@@ -103,56 +103,32 @@ class BackedUp:
     erasures_since: int = 0
 
 
-def back_up(settings: Settings, path: Path, *, recipients: str = "") -> BackedUp:
-    """Write a backup of the built-in database server and the original files to the tar file `path`.
+def back_up(settings: Settings, path: Path, *, encrypt: Encryption | None = None) -> BackedUp:
+    """Write a backup of the built-in database server and the original files to the tar file `path`, encrypted if
+    a function for this is given.
 
-    `recipients` are public keys for the encryption tool "age", separated by spaces. With them, the file is encrypted,
-    and only the matching private keys open it. Raises `SettingsError` if `DATABASE_URL` names another database, if the
-    built-in database is missing, if the file exists or cannot be written, or if a key is invalid.
+    Raises `SettingsError` if `DATABASE_URL` names another database, if the built-in database is missing, or if the file
+    exists or cannot be written.
     """
     _require_built_in(settings)
-    keys = read_recipients(recipients)
     try:
         with whole_file(path) as file:
-            moment = _write(settings, file, keys)
+            moment = _write(settings, file, encrypt)
     except OSError as exc:
         raise SettingsError(f"The backup cannot be written to {path}: {exc.strerror or exc}.") from exc
     return BackedUp(moment.documents, len(moment.files), path.stat().st_size)
 
 
-def read_recipients(text: str) -> list[pyrage.x25519.Recipient]:
-    """Parse public keys for the encryption tool "age". Raises `SettingsError` for anything else."""
-    try:
-        return [pyrage.x25519.Recipient.from_str(key) for key in text.replace(",", " ").split()]
-    except pyrage.RecipientError as exc:
-        raise SettingsError(
-            "A public key of age looks like age1…, with 62 letters and digits. One is made by "
-            "`python -m rag backups new-key FILE`."
-        ) from exc
-
-
-def read_identities(path: Path) -> list[pyrage.x25519.Identity]:
-    """Read private keys for the tool "age" from a file by age-keygen. Raises `SettingsError` for a different file."""
-    try:
-        lines = [line.strip() for line in path.read_text("ascii").splitlines()]
-        keys = [pyrage.x25519.Identity.from_str(line) for line in lines if line and not line.startswith("#")]
-    except (OSError, UnicodeDecodeError, pyrage.IdentityError) as exc:
-        raise SettingsError(f"{path} holds no private key of age; such a key begins with AGE-SECRET-KEY-1.") from exc
-    if not keys:
-        raise SettingsError(f"{path} holds no private key of age; such a key begins with AGE-SECRET-KEY-1.")
-    return keys
-
-
-def _write(settings: Settings, file: BinaryIO, recipients: Sequence[pyrage.x25519.Recipient]) -> Moment:
+def _write(settings: Settings, file: BinaryIO, encrypt: Encryption | None) -> Moment:
     if not (settings.data_dir / "postgres" / "PG_VERSION").exists():
         raise SettingsError(_nothing_in(settings))
-    if not recipients:
+    if encrypt is None:
         return _write_plain(settings, file)
     # The unencrypted file lies beside the unencrypted database, which saves memory.
     with private_folder(settings.data_dir, BACKUP) as folder, (folder / PLAIN).open("x+b") as plain:
         moment = _write_plain(settings, plain)
         plain.seek(0)
-        pyrage.encrypt_io(plain, file, recipients)
+        encrypt(plain, file)
     return moment
 
 
@@ -190,11 +166,11 @@ def _nothing_in(settings: Settings) -> str:
 
 
 def restore(
-    settings: Settings, path: Path, *, identity: Path | None = None, erasures: Iterable[Erasure] = ()
+    settings: Settings, path: Path, *, decrypt: Encryption | None = None, erasures: Iterable[Erasure] = ()
 ) -> BackedUp:
     """Restore a backup into an empty data folder, and return the backup's contents.
 
-    `identity` is the file with the private key for an encrypted backup. The first start repeats all erasures named in
+    An encrypted backup needs a function for decrypting. The first start repeats all erasures named in
     `erasures`, in the folder's register and in the register stored with the backup. The backup is unpacked into a
     hidden folder, and renamed when complete: after a kill, the data folder has either nothing from the backup or
     everything. Raises `SettingsError` if the folder is in use or has a database, if the file is not a backup, or if a
@@ -224,7 +200,7 @@ def restore(
                     *read_register(path.with_name(SHARED_REGISTER)),
                     *erasures,
                 ]
-                brought = _restore_into(temporary, path, identity, known_erasures)
+                brought = _restore_into(temporary, path, decrypt, known_erasures)
                 temporary.rename(
                     folder / RESTORED
                 )  # From here on the restore is complete, even if this process is killed.
@@ -240,7 +216,7 @@ def restore(
     return brought
 
 
-def try_restore(settings: Settings, path: Path, *, identity: Path | None = None) -> BackedUp:
+def try_restore(settings: Settings, path: Path, *, decrypt: Encryption | None = None) -> BackedUp:
     """Test a backup by restoring it into a temporary folder, also while people work.
 
     Performs every step in `restore`: a separate server reads the dump, and each original is compared with its hash.
@@ -248,30 +224,27 @@ def try_restore(settings: Settings, path: Path, *, identity: Path | None = None)
     """
     try:
         with private_folder(settings.data_dir, RESTORE) as temporary:
-            return _restore_into(temporary, path, identity)
+            return _restore_into(temporary, path, decrypt)
     except (OSError, tarfile.TarError, KeyError, TypeError, ValueError, EOFError) as exc:
         raise SettingsError(f"{path} is not a backup that can be read: {exc}.") from exc
 
 
-def _decrypted(path: Path, folder: Path, identity: Path | None) -> Path:
+def _decrypted(path: Path, folder: Path, decrypt: Encryption | None) -> Path:
     """Return the backup's path, after decrypting an encrypted backup into the folder."""
     with path.open("rb") as file:
         if file.read(len(ENCRYPTED)) != ENCRYPTED:
             return path
-        if identity is None:
+        if decrypt is None:
             raise SettingsError(f"{path} is encrypted. Name the file with its private key: --identity FILE.")
         file.seek(0)
         with (folder / PLAIN).open("xb") as plain:
-            try:
-                pyrage.decrypt_io(file, plain, read_identities(identity))
-            except pyrage.DecryptError as exc:
-                raise SettingsError(f"{identity} does not open {path}, or the backup is damaged: {exc}.") from exc
+            decrypt(file, plain)
     return folder / PLAIN
 
 
-def _restore_into(folder: Path, path: Path, identity: Path | None, erasures: Sequence[Erasure] = ()) -> BackedUp:
+def _restore_into(folder: Path, path: Path, decrypt: Encryption | None, erasures: Sequence[Erasure] = ()) -> BackedUp:
     """Create a complete data folder from a backup and repeat the erasures. The server is stopped afterwards."""
-    plain = _decrypted(path, folder, identity)
+    plain = _decrypted(path, folder, decrypt)
     with tarfile.open(plain) as archive:
         manifest = json.loads(_read(archive, MANIFEST))
         migrations = {file.stem for file in MIGRATIONS.glob("*.sql")}

@@ -18,7 +18,10 @@ from tests.patience import patient
 
 FOLDERS = sorted(path.parent for path in FOLDER.glob("*/*/__init__.py"))
 #: Names of functions that the core asks for.
-HOOKS = ("single_sign_on", "backups", "standbys", "checks", "measure", "tracing", "report_pdf", "conversation_pdf")
+HOOKS = (
+    "single_sign_on", "backups", "standbys", "checks", "measure", "tracing", "report_pdf", "conversation_pdf",
+    "encryption", "decryption",
+)  # fmt: skip
 #: Starts what the server is made of, and prints where integrations are served, with their commands, jobs and sources.
 PROBE = """
 import sys

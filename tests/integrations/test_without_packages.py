@@ -121,6 +121,8 @@ def test_the_core_starts_and_answers_without_them(
 
     assert "25 days of annual leave" in run("-m", "rag", "ask", "How many days of annual leave do I have?")
     assert MISSING in run("-m", "rag", "mcp", status=1)
+    assert MISSING in run("-m", "rag", "backup", "backup.tar.age", "--recipient", "age1", status=1)
+    assert MISSING in run("-m", "rag", "backups", "new-key", "key.txt", status=1)
     assert MISSING in run("-m", "rag", "report", "--pdf", str(running.settings.data_dir / "report.pdf"), status=1)
     _, identity = signed_in(Role.ADMIN)
     _, key = ApiKeys(running.database).create(identity, "Directory", ["scim"])
@@ -129,7 +131,8 @@ def test_the_core_starts_and_answers_without_them(
         PROBE,
         identity.session_id,
         str(patient(30)),
-        "slack_sdk aiohttp scim2_models mcp standardwebhooks msal protego google.auth authlib joserfc fpdf fontTools",
+        "slack_sdk aiohttp scim2_models mcp standardwebhooks msal protego google.auth authlib joserfc fpdf fontTools "
+        "pyrage",
         key,
     )
     found = json.loads(probed.splitlines()[-1])

@@ -1,6 +1,7 @@
 """Automatic backups:
 
-`scheduled` makes and tests them, `commands` lists them, `checks` reports to `doctor` and `/metrics`.
+`scheduled` makes and tests them, `age` encrypts them, `commands` lists them, `checks` reports to `doctor` and
+`/metrics`.
 """
 
 from __future__ import annotations
@@ -24,10 +25,12 @@ def check(settings: Settings) -> None:
 INTEGRATION = Integration(
     name="backups",
     title=N_("Automatic backups"),
-    packages=("minio",),
+    packages=("minio", "pyrage"),
     add_commands=f"{__name__}.commands:add_parsers",
     check=check,
     backups=f"{__name__}.scheduled:ScheduledBackups",
+    encryption=f"{__name__}.age:encryption",
+    decryption=f"{__name__}.age:decryption",
     checks=f"{__name__}.checks:backup_checks",
     measure=f"{__name__}.checks:measure_ages",
 )

@@ -75,14 +75,14 @@ def try_backup(arguments: argparse.Namespace, settings: Settings) -> int:
 
 def make_key(arguments: argparse.Namespace, settings: Settings) -> int:
     """Write a new key to a file in age-keygen's format, and print the public key."""
-    import pyrage
+    from rag.integrations.operations.backups.age import new_key
 
-    identity = pyrage.x25519.Identity.generate()
+    private_key, public_key = new_key()
     try:
         descriptor = os.open(arguments.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as exc:
         raise SettingsError(f"{arguments.path} cannot be written: {exc.strerror}.") from exc
     with os.fdopen(descriptor, "w") as file:
-        file.write(f"# public key: {identity.to_public()}\n{identity}\n")
-    print(identity.to_public())
+        file.write(f"# public key: {public_key}\n{private_key}\n")
+    print(public_key)
     return 0

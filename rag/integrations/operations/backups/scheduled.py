@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 
 from rag.errors import PackagesMissing, RagError, SettingsError
 from rag.settings import Settings
-from rag.storage.backup import back_up, try_restore
+from rag.storage.backup import Encryption, back_up, try_restore
 from rag.storage.data_folder import BACKUP, only_one, private_folder, write_private
 from rag.storage.erasures import REGISTER, SHARED_REGISTER, Erasure, read_register, write_register
 
@@ -173,6 +173,22 @@ def _storage_errors(place: str) -> Iterator[None]:
         raise SettingsError(
             f"Backups cannot be stored at {place}: {reason[:200].rstrip('.')}. See RAG_BACKUP_TO."
         ) from exc
+
+
+def _encryption(recipients: str) -> Encryption | None:
+    if not recipients:
+        return None
+    from rag.integrations.operations.backups.age import encryption  # raises `PackagesMissing`
+
+    return encryption(recipients)
+
+
+def _decryption(identity: Path | None) -> Encryption | None:
+    if identity is None:
+        return None
+    from rag.integrations.operations.backups.age import decryption  # raises `PackagesMissing`
+
+    return decryption(identity)
 
 
 def _above_zero(settings: Settings, name: str) -> float:
@@ -343,10 +359,10 @@ class ScheduledBackups:
 
     def _back_up(self) -> BackupRun:
         began, now = time.monotonic(), self._clock()
-        recipients = self._recipients
-        name = f"hr-assistant-{now.strftime(TIME)}Z.tar{'.age' if recipients else ''}"
+        encrypt = _encryption(self._recipients)
+        name = f"hr-assistant-{now.strftime(TIME)}Z.tar{'.age' if encrypt is not None else ''}"
         with private_folder(self._settings.data_dir, BACKUP) as folder:
-            backed_up = back_up(self._settings, folder / name, recipients=recipients)
+            backed_up = back_up(self._settings, folder / name, encrypt=encrypt)
             self.share_erasures()
             with _storage_errors(self._address):
                 self._place().store(folder / name, name)
@@ -381,7 +397,7 @@ class ScheduledBackups:
         with private_folder(self._settings.data_dir, BACKUP) as folder:
             with _storage_errors(self._address):
                 self._place().fetch(name, folder / name)
-            brought = try_restore(self._settings, folder / name, identity=identity)
+            brought = try_restore(self._settings, folder / name, decrypt=_decryption(identity))
         return BackupRun(
             at=now,
             name=name,

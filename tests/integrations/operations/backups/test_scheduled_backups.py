@@ -26,6 +26,7 @@ from rag.integrations.operations.backups.scheduled import (
     FolderPlace,
     ScheduledBackups,
 )
+from rag.integrations.registry import backup_decryption, backup_encryption
 from rag.services import assemble, connect_services
 from rag.settings import Settings, load_settings
 from rag.storage.backup import back_up, restore
@@ -175,7 +176,7 @@ def test_only_the_private_key_opens_an_encrypted_backup(data: Path, tmp_path: Pa
     settings, file = Settings(data_dir=data), tmp_path / "backup.tar.age"
     identity, recipient = key(tmp_path)
     with pytest.raises(SettingsError, match="looks like age1"):
-        back_up(settings, file, recipients="age1nonsense")
+        back_up(settings, file, encrypt=backup_encryption("age1nonsense"))
     answer = run(data, "ask", QUESTION)
     assert "1 document, " in run(data, "backup", str(file), "--recipient", recipient)
     fresh = Settings(data_dir=tmp_path / "fresh")
@@ -183,7 +184,7 @@ def test_only_the_private_key_opens_an_encrypted_backup(data: Path, tmp_path: Pa
     other, _ = key(tmp_path / "other")
     for given, said in ((None, "is encrypted"), (other, "does not open"), (file, "no private key")):
         with pytest.raises(SettingsError, match=said):
-            restore(fresh, file, identity=given)
+            restore(fresh, file, decrypt=backup_decryption(given))
         assert not fresh.data_dir.exists()
     run(fresh.data_dir, "restore", str(file), "--identity", str(identity))
     assert run(fresh.data_dir, "ask", QUESTION) == answer

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pypdfium2
 import pytest
@@ -134,6 +135,12 @@ def test_the_report_is_a_pdf_in_any_european_script(
     assert "Übergabe für Łódź" in read.pages[0].extract_text()
 
 
+def offered(tab: AppTest) -> list[str]:
+    """The labels of the buttons which download a file."""
+    buttons: Sequence[Any] = tab.get("download_button")
+    return [button.label for button in buttons]
+
+
 @pytest.mark.parametrize("is_there", [True, False], ids=["without packages", "without the integration"])
 def test_without_pdfs_a_conversation_is_still_exported(
     running: Services, signed_in: SignIn, monkeypatch: pytest.MonkeyPatch, *, is_there: bool
@@ -142,13 +149,13 @@ def test_without_pdfs_a_conversation_is_still_exported(
     collection = running.choose_collection("demo", None)
     tab.session_state["chat_dialog"] = "Export"
     tab.session_state["chat_dialog_of"] = running.conversations.create(identity, collection.id, "How many days?")
-    assert [each.label for each in tab.run().get("download_button")] == ["PDF", "Word", "Markdown"]
+    assert offered(tab.run()) == ["PDF", "Word", "Markdown"]
 
     assert running.pdf_exports is not None
     left = replace(running.pdf_exports, is_installed=False) if is_there else None
     monkeypatch.setattr(rag.services, "connect_services", lambda _settings: replace(running, pdf_exports=left))
     rag.services.services.clear()
-    assert [each.label for each in tab.run().get("download_button")] == ["Word", "Markdown"]
+    assert offered(tab.run()) == ["Word", "Markdown"]
     assert [each.label for each in tab.button if each.disabled and each.label == "PDF"] == ["PDF"] * is_there
     missing = [plain(PackagesMissing().message)] * is_there
     assert [each.value for each in tab.warning] == missing
