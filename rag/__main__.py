@@ -126,14 +126,12 @@ def write_json(progress: logging.Handler) -> None:
 
 def name_request(record: logging.LogRecord) -> bool:
     """Set `%(request)s` in a log record: the request's id, if any. A logging filter: returns True."""
-    # At the first log line: most commands write none, and asking the server needs neither package.
-    from asgi_correlation_id import correlation_id
+    # At the first log line: most commands write none, and asking the server does not need OpenTelemetry.
+    from rag.monitoring.tracing import request_id, trace_id
 
-    from rag.monitoring.tracing import trace_id
-
-    request_id = correlation_id.get()
-    record.request = f" [request {request_id}]" if request_id else ""
-    record.request_id = request_id
+    named = request_id.get()
+    record.request = f" [request {named}]" if named else ""
+    record.request_id = named or None
     record.trace_id = trace_id()
     return True
 

@@ -26,7 +26,7 @@ from rag.access.guard import PUBLIC_METHODS, SECURITY_HEADERS, AuthGuard
 from rag.access.problems import FORMS, problem, unexpected
 from rag.api import app, service, sign_in
 from rag.api.health import retirement_notices
-from rag.api.middleware import REQUEST_IDS, Cors, Languages, RequestLog
+from rag.api.middleware import Cors, Languages, RequestIds, RequestLog
 from rag.api.routing import PUBLIC
 from rag.commands.listener import CommandListener
 from rag.commands.running_server import digest_of
@@ -204,7 +204,7 @@ ROUTES: list[BaseRoute] = [
 ]
 OPEN_PATHS = frozenset(route.path for route in API_ROUTES if route.scope == PUBLIC)
 MIDDLEWARE = [
-    REQUEST_IDS,
+    Middleware(RequestIds),
     Middleware(RequestLog),
     Middleware(Languages),
     Middleware(Cors, settings=lambda: services().settings),

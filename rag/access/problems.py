@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
-from asgi_correlation_id import correlation_id
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, Response
 from starlette.types import Scope
 
 from rag.errors import DocumentError, ProviderError, RagError, RequestInvalid
+from rag.monitoring.tracing import request_id
 
 log = logging.getLogger("rag.api")
 
@@ -74,7 +74,7 @@ def problem(
         status=status,
         detail=error.message,
         code=error.code,
-        request_id=request_id(),
+        request_id=request_id.get(),
         errors=details.pop("fields", []),
         details={name: value if isinstance(value, (int, bool)) else str(value) for name, value in details.items()},
     )
@@ -116,13 +116,8 @@ def _reference_status(error: RagError) -> int:
 
 def unexpected(scope: Scope, error: BaseException) -> Response:
     """Log an unexpected error with its traceback, and return a response without the traceback."""
-    log.error("request %s to %s failed", request_id(), scope.get("path", ""), exc_info=error)
+    log.error("request %s to %s failed", request_id.get(), scope.get("path", ""), exc_info=error)
     return refusal(scope, RagError())
-
-
-def request_id() -> str:
-    """Return the current request's id."""
-    return correlation_id.get() or ""
 
 
 def invalid(errors: Iterable[Mapping[str, Any]]) -> RequestInvalid:

@@ -18,12 +18,12 @@ from pydantic import BaseModel
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from rag.access.problems import request_id
 from rag.answering.events import QUEUED, StepEvent
 from rag.answering.jobs import LiveAnswer
 from rag.answering.readers import notice_for
 from rag.errors import RagError
 from rag.language import N_, _
+from rag.monitoring.tracing import request_id
 from rag.types import Citation, ContextResponse, MessageState, Outcome
 
 HEARTBEAT_SECONDS = 10.0
@@ -135,7 +135,7 @@ async def answer_events(
                     yield event("context", await to_thread.run_sync(build_sources, live.context, ()))
                 except RagError as exc:  # the database has gone since: the stream still ends with an event
                     ended = {"outcome": "failed", "state": live.state.value, "notices": [exc.message]}
-                    yield failure_event(exc.message, exc.code, request_id(), ended)
+                    yield failure_event(exc.message, exc.code, request_id.get(), ended)
                     return
             if not is_generating and (text or _is_writing(live)):
                 is_generating = True
@@ -160,7 +160,7 @@ async def answer_events(
     if live.state is MessageState.COMPLETE and live.outcome is not Outcome.REFUSED:
         yield event("done", **numbered, **ending(live))
     else:
-        yield error_event(live, request_id(), numbered)
+        yield error_event(live, request_id.get(), numbered)
 
 
 def ending(live: LiveAnswer, *, is_for_operators: bool = True) -> dict[str, Any]:

@@ -15,11 +15,10 @@ import re
 import time
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 import h11
-from asgi_correlation_id import CorrelationIdMiddleware, correlation_id
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
@@ -30,12 +29,10 @@ from rag import language
 from rag.access.guard import CONNECTING, SECURITY_HEADERS, is_for_programs, route_path
 from rag.access.problems import SCIM
 from rag.monitoring import metrics
-from rag.monitoring.tracing import request_span
+from rag.monitoring.tracing import request_id, request_span
 from rag.settings import Settings
 
 log = logging.getLogger("rag.api.requests")
-# It logs a warning for each rejected id: clients could fill the log.
-logging.getLogger("asgi_correlation_id").setLevel(logging.ERROR)
 
 HEADER = "X-Request-Id"
 #: Accepted ids; other ids could break a log line.
@@ -65,13 +62,26 @@ AREAS = (
 )
 
 
-#: Gives each request an id: the caller's or a new one, in the response, in the log, in every problem.
-REQUEST_IDS = Middleware(
-    CorrelationIdMiddleware,
-    header_name=HEADER,
-    update_request_header=False,
-    validator=lambda value: ACCEPTED.fullmatch(value) is not None,
-)
+class RequestIds:
+    """Give each request an id, the caller's or a new one, also in the response."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        header = Headers(scope=scope).get(HEADER, "")
+        chosen = header if ACCEPTED.fullmatch(header) else uuid4().hex
+        request_id.set(chosen)
+
+        async def identified(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)[HEADER] = chosen
+            await send(message)
+
+        await self._app(scope, receive, identified)
 
 
 class RequestLog:
@@ -99,7 +109,7 @@ class RequestLog:
         attributes = {
             "http.request.method": scope["method"],
             "http.route": area_of(scope),
-            "rag.request_id": correlation_id.get() or "",
+            "rag.request_id": request_id.get(),
         }
         with request_span(f"{scope['method']} {area_of(scope)}", Headers(scope=scope), attributes) as begun:
             await self._app(scope, receive, logged)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import propagate, trace
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 #: OpenTelemetry itself must not record error texts.
 WITHOUT_TEXT: Mapping[str, Any] = {"record_exception": False, "set_status_on_exception": False}
+
+#: The current request's id, for responses, problems and the log.
+request_id: ContextVar[str] = ContextVar("request_id", default="")
 
 _tracer = trace.get_tracer("rag")
 
@@ -108,7 +112,7 @@ def trace_id() -> str:
     return trace.format_trace_id(context.trace_id) if context.is_valid else ""
 
 
-__all__ = ["ModelCall", "model_call", "request_span", "span", "trace_id"]
+__all__ = ["ModelCall", "model_call", "request_id", "request_span", "span", "trace_id"]
 
 
 def ms_since(started: float) -> float:

@@ -170,12 +170,11 @@ def test_a_requests_id_comes_back_and_stands_in_the_log(api: Api, caplog: pytest
     assert caller.get("/api/me", headers={"X-Request-Id": "abc-1"}).headers["x-request-id"] == "abc-1"
     forged = caller.get("/api/me", headers={"X-Request-Id": "a b"}).headers["x-request-id"]
     assert forged not in ("a b", "")
-    from asgi_correlation_id import correlation_id
-
     from rag.__main__ import name_request
+    from rag.monitoring.tracing import request_id
 
     record = logging.LogRecord("x", logging.INFO, "", 0, "", (), None)
-    correlation_id.set("abc-1")
+    request_id.set("abc-1")
     assert name_request(record)
     assert record.request == " [request abc-1]"  # type: ignore[attr-defined]
-    correlation_id.set("")
+    request_id.set("")

@@ -27,7 +27,7 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from rag.access.guard import base_of
-from rag.access.problems import invalid, problem, request_id
+from rag.access.problems import invalid, problem
 from rag.answering.jobs import LiveAnswer, clean_question
 from rag.api.app import VERSION
 from rag.api.event_stream import ending
@@ -35,6 +35,7 @@ from rag.api.questions import choose_collection, failure_of
 from rag.api.routing import CALLERS_AT_ONCE, check_scope
 from rag.errors import MethodNotAllowed, NotFound, RagError
 from rag.language import translated
+from rag.monitoring.tracing import request_id
 from rag.profiles import profile_of
 from rag.profiles.profile import Options
 from rag.services import PROGRAM, Services, services
@@ -336,7 +337,7 @@ class McpServer:
         except RagError as exc:
             return protocol.CallToolResult(content=[protocol.TextContent(text=exc.message)], is_error=True)
         except Exception:
-            log.exception("request %s: the tool %s failed", request_id(), tool.name)
+            log.exception("request %s: the tool %s failed", request_id.get(), tool.name)
             return protocol.CallToolResult(content=[protocol.TextContent(text=str(RagError()))], is_error=True)
         return protocol.CallToolResult(content=content, structured_content=result.model_dump(mode="json"))
 

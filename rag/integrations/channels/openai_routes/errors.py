@@ -8,8 +8,9 @@ from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
-from rag.access.problems import FieldProblem, request_id
+from rag.access.problems import FieldProblem
 from rag.errors import RagError
+from rag.monitoring.tracing import request_id
 
 ERROR = {
     "type": "object",
@@ -49,7 +50,7 @@ def fields_of(error: RagError) -> dict[str, Any]:
         "type": TYPES.get(error.status, "server_error" if error.status >= 500 else "invalid_request_error"),
         "param": fields[0].field if fields else None,
         "code": error.code,
-        "request_id": request_id(),
+        "request_id": request_id.get(),
     }
 
 
