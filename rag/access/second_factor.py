@@ -14,10 +14,12 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 from uuid import UUID
 
-import pyotp
 from cryptography.fernet import Fernet
+from cryptography.hazmat.primitives.hashes import SHA1
+from cryptography.hazmat.primitives.twofactor.totp import TOTP
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
@@ -37,7 +39,7 @@ from rag.types import Account, Identity, Role
 
 #: The name shown in an authenticator app.
 ISSUER = "HR Assistant"
-STEP_SECONDS = 30
+STEP_SECONDS, DIGITS, SECRET_BYTES = 30, 6, 20
 RECOVERY_CODES = 10
 WRONG_CODE = "This code is not right. Codes change every half minute, and each works once."
 #: Letters and digits which are not easily confused.
@@ -99,14 +101,16 @@ class SecondFactors:
 
         Raises `NotAllowed` if a second factor is active.
         """
-        parameters = {"account_id": identity.account_id, "secret": self._locker.encrypt(pyotp.random_base32().encode())}
+        new_secret = base64.b32encode(secrets.token_bytes(SECRET_BYTES))
+        parameters = {"account_id": identity.account_id, "secret": self._locker.encrypt(new_secret)}
         with self._database.transaction(identity) as connection:
             connection.execute(queries["begin_second_factor"], parameters)
             row = connection.execute(queries["lock_second_factor"], parameters).fetchone()
         if row is None or row[1]:
             raise NotAllowed("A second factor is in use already. Turn it off first.")
         secret = self._locker.decrypt(bytes(row[0])).decode()
-        address = pyotp.TOTP(secret).provisioning_uri(name=identity.email, issuer_name=ISSUER)
+        issuer = quote(ISSUER)
+        address = f"otpauth://totp/{issuer}:{quote(identity.email)}?secret={secret}&issuer={issuer}"
         return NewSecret(secret=secret, address=address)
 
     def confirm(self, identity: Identity, code: str, browser: Browser | None = None) -> list[str]:
@@ -224,9 +228,11 @@ class SecondFactors:
 
         The present, the previous and the next step are tried.
         """
-        app, present = pyotp.TOTP(secret), int(now // STEP_SECONDS)
+        # Some authenticator apps ignore every other hash function.
+        app = TOTP(base64.b32decode(secret), DIGITS, SHA1(), STEP_SECONDS)  # noqa: S303
+        present = int(now // STEP_SECONDS)
         for step in (present, present - 1, present + 1):
-            if hmac.compare_digest(app.at(step * STEP_SECONDS).encode(), code.encode("utf-8", "replace")):
+            if hmac.compare_digest(app.generate(step * STEP_SECONDS), code.encode("utf-8", "replace")):
                 return step
         return None
 

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from rag.access.accounts import Accounts
 from rag.access.limits import Browser
-from rag.access.second_factor import STEP_SECONDS, SecondFactors
+from rag.access.second_factor import ISSUER, STEP_SECONDS, SecondFactors
 from rag.errors import NotAllowed, TooManyAttempts, WrongPassword
 from rag.records.audit import AuditLog
 from rag.storage.database import Database
@@ -56,6 +56,14 @@ def sign_in(client: TestClient, email: str) -> Any:
     client.get("/login")
     form = {"csrf": client.cookies["hr_csrf"], "email": email, "password": PASSWORD, "next": "/analytics"}
     return client.post("/login", data=form)
+
+
+def test_an_app_takes_the_secret_from_its_address(factors: SecondFactors, person: Identity, clock: list[float]) -> None:
+    new = factors.new_secret(person)
+    app = pyotp.TOTP(new.secret)
+    assert len(new.secret) == len(pyotp.random_base32())
+    assert new.address == app.provisioning_uri(name=person.email, issuer_name=ISSUER)
+    assert code_of(new.secret, clock) == pyotp.parse_uri(new.address).generate_otp(int(clock[0]) // STEP_SECONDS)
 
 
 def give(client: TestClient, code: str) -> Any:
