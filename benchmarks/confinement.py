@@ -18,9 +18,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.ocr import TESSERACT_SCALE, run_tesseract
 from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.loaders.values import ExtractionLimits
 from rag.sandbox.confinement import READING, AccessRules
 
 SAMPLES = sorted((Path(__file__).resolve().parent.parent / "rag" / "samples").glob("*.pdf"))

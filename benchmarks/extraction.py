@@ -22,9 +22,9 @@ from pathlib import Path
 import pypdf
 
 from rag.ingestion.chunking import chunk_document
-from rag.ingestion.loaders import ExtractionLimits, LoadOptions
 from rag.ingestion.loaders.pdf import load_pdf
 from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.loaders.values import ExtractionLimits, LoadOptions
 from rag.ingestion.queue import DOCUMENTS_AT_ONCE
 
 PROJECT = Path(__file__).resolve().parent.parent

@@ -21,8 +21,9 @@ from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis import strategies as st
 
 from rag.errors import RagError
-from rag.ingestion.loaders import LOADERS, ExtractionLimits
+from rag.ingestion.loaders.format_table import file_formats
 from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.loaders.values import ExtractionLimits
 from rag.settings import Settings as Environment
 from tests.ingestion.test_loaders import sample_files
 from tests.security.parsers import TARGETS
@@ -69,7 +70,7 @@ def damaged_files(number: int, files: int, slowest: float) -> tuple[int, float]:
     """
     chance, samples = random.Random(number), sample_files()
     with closing(Sandbox(ExtractionLimits.of(Environment()))) as sandbox:
-        for loader in LOADERS:
+        for loader in file_formats().loaders:
             content = damaged(samples.get(loader.kind, b"Kind,Days\nPaid leave,25\n"), chance)
             began = time.thread_time()
             try:

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from rag.errors import PasswordNeeded, RagError
-from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.loaders.values import ExtractionLimits
 
 TEXT = re.compile(r"(?:text containing: |the text ')(?P<text>.*?)'?$")
 #: So much of the expected text has to be there, in characters without blank space; manifests cut it off.

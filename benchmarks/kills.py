@@ -18,8 +18,8 @@ from collections import Counter
 from pathlib import Path
 from uuid import uuid4
 
-from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.loaders.values import ExtractionLimits
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.queue import Queue
 from rag.library.documents import DocumentLibrary

@@ -28,8 +28,9 @@ from pgvector import HalfVector
 from benchmarks.database import temporary_database
 from rag.ingestion.chunking import chunk_document
 from rag.ingestion.document_jobs import JobControl
-from rag.ingestion.loaders import ExtractedDocument, title_from_file_name, title_from_metadata
 from rag.ingestion.loaders.pdf import load_pdf
+from rag.ingestion.loaders.titles import title_from_file_name, title_from_metadata
+from rag.ingestion.loaders.values import ExtractedDocument
 from rag.ingestion.meaning import MeaningJob
 from rag.profiles import HR
 from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder

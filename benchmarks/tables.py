@@ -24,7 +24,8 @@ Grid = list[list[str]]
 def read_by_ours() -> Callable[[Path], list[Grid]]:
     """Read a file as the product does, scans with RapidOCR; tables are those that chunks and answers see."""
     from benchmarks.extraction import LIMITS
-    from rag.ingestion.loaders import LoadOptions, load
+    from rag.ingestion.loaders import load
+    from rag.ingestion.loaders.values import LoadOptions
     from rag.text.tables import tables_in
 
     recognise: list[Any] = []

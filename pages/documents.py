@@ -16,7 +16,7 @@ from uuid import UUID
 import streamlit as st
 
 from rag.errors import DocumentAlreadyStored, PasswordNeeded, RagError
-from rag.ingestion.loaders import ExtractionLimits
+from rag.ingestion.loaders.values import ExtractionLimits
 from rag.language import N_, _, ngettext
 from rag.library.bin import BIN_DAYS
 from rag.library.metadata import SavedView

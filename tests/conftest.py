@@ -42,7 +42,7 @@ from tests.standins.plain_server import PlainServer, plain_server
 from tests.standins.providers import ProviderStandin
 
 if TYPE_CHECKING:
-    from rag.ingestion.loaders import ExtractionLimits
+    from rag.ingestion.loaders.values import ExtractionLimits
     from rag.services import Services
 
 pytest_plugins = ["tests.flaky"]

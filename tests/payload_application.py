@@ -16,9 +16,10 @@ import zipfile
 from dataclasses import replace
 from pathlib import Path
 
-from rag.ingestion.loaders import ExtractionLimits, sandbox
+from rag.ingestion.loaders import sandbox
 from rag.ingestion.loaders.ocr import confined_output
 from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.loaders.values import ExtractionLimits
 from rag.sandbox.child_process import ENVIRONMENT
 from rag.sandbox.confinement import READING, close_own_memory
 from rag.storage.embedded_postgres import start_server

@@ -8,7 +8,8 @@ import sys
 import zipfile
 from typing import Any
 
-from rag.ingestion.loaders import ExtractionLimits, archive, sandbox_worker
+from rag.ingestion.loaders import archive, sandbox_worker
+from rag.ingestion.loaders.values import ExtractionLimits
 from rag.sandbox.child_process import Reply
 from tests import payload
 

@@ -17,7 +17,7 @@ from uuid import UUID
 from rag.answering.events import CitationKind
 from rag.answering.groundedness import CitedSource, QuestionContext, faults
 from rag.answering.sentences import Unit, units_of
-from rag.ingestion.loaders import has_rows
+from rag.ingestion.loaders.format_table import has_rows
 from rag.records.chat_logs import PassagePlace, SheetPage
 from rag.retrieval.bm25.index import tokenize
 from rag.retrieval.known_by import known_by, with_folder

@@ -31,7 +31,7 @@ from rag.answering.routes import Router, RouteReply
 from rag.answering.state import AnswerState, Parts
 from rag.answering.writing import write, write_reply
 from rag.errors import RagError
-from rag.ingestion.loaders import has_rows
+from rag.ingestion.loaders.format_table import has_rows
 from rag.money.bill import costs_of
 from rag.profiles.profile import Profile
 from rag.providers.processor import working

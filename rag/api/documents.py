@@ -16,8 +16,8 @@ from rag.access.problems import problems
 from rag.api.routing import ApiBody, ApiModel, ApiRoute, Caller, needs
 from rag.errors import NotFound
 from rag.ingestion.corrections import fingerprint, of_page
-from rag.ingestion.loaders import BY_MEDIA_TYPE, LOADERS, MIME_TYPES
 from rag.ingestion.loaders.decoding import decode
+from rag.ingestion.loaders.format_table import file_formats
 from rag.library.documents import DocumentLibrary
 from rag.services import services
 from rag.types import Document, DocumentStatus, Identity
@@ -40,13 +40,17 @@ BINARY = {"type": "string", "contentMediaType": "application/octet-stream"}
 #: For files other than PDFs: if a browser shows a file after all, it may load and run nothing. PDFs are exempt, because
 #: browsers' PDF viewers do not work in this sandbox and have their own.
 CONFINED = {**HEADERS, "Content-Security-Policy": "sandbox; default-src 'none'"}
-PDF = MIME_TYPES["pdf"]
+PDF = file_formats().by_kind["pdf"].media_type
 PLAIN_TEXT = "text/plain; charset=utf-8"
 #: All results of `served_as`, for OpenAPI.
 SERVED = {
     PDF: {"schema": BINARY},
     "text/plain": {"schema": {"type": "string"}},
-    **{loader.media_type: {"schema": BINARY} for loader in LOADERS if loader.served == "saved" and not loader.is_text},
+    **{
+        loader.media_type: {"schema": BINARY}
+        for loader in file_formats().loaders
+        if loader.served == "saved" and not loader.is_text
+    },
     "application/octet-stream": {"schema": BINARY},
 }
 UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "What you have is still right."}}
@@ -471,7 +475,7 @@ def served_as(mime_type: str) -> tuple[str, str]:
 
     Files which could act as a web page are always attachments.
     """
-    loader = BY_MEDIA_TYPE.get(mime_type)
+    loader = file_formats().by_media_type.get(mime_type)
     if loader is not None and loader.served == "shown":
         return "inline", mime_type
     if loader is not None and loader.served == "as text":

@@ -354,7 +354,7 @@ def _sync_source(
 
     RAG_SYNC_FOLDERS does not apply, because the person at the terminal can read files.
     """
-    from rag.ingestion.loaders import ExtractionLimits
+    from rag.ingestion.loaders.values import ExtractionLimits
     from rag.ingestion.sources.folder import FolderSource
     from rag.ingestion.sources.sync import SyncWriter, sync_collection
     from rag.profiles.notices.table import PostsTable

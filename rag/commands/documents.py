@@ -20,7 +20,7 @@ from rag.language import counted
 from rag.settings import Settings
 
 if TYPE_CHECKING:
-    from rag.ingestion.loaders import ExtractionLimits
+    from rag.ingestion.loaders.values import ExtractionLimits
     from rag.ingestion.sources.folder import FoundFile
     from rag.library.bin import BinnedDocument
     from rag.services import Services
@@ -97,7 +97,7 @@ def add_parsers(commands: Commands) -> None:
 
 def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
     """Process files completely, printing a line for each, a progress bar and a summary."""
-    from rag.ingestion.loaders import ExtractionLimits
+    from rag.ingestion.loaders.values import ExtractionLimits
     from rag.ingestion.sources.folder import unreadable_files
     from rag.services import services
     from rag.types import UploadOptions

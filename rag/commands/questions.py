@@ -153,7 +153,7 @@ def search_passages(parts: Services, arguments: argparse.Namespace, output: Outp
 def ask_question(parts: Services, arguments: argparse.Namespace, output: Output, cancel: Event) -> int:
     """Answer a question, and print the answer while it arrives. Stops when `cancel` is set."""
     from rag.answering.pipeline import DoneEvent, TextEvent
-    from rag.ingestion.loaders import has_rows
+    from rag.ingestion.loaders.format_table import has_rows
     from rag.profiles import profile_of
     from rag.retrieval.known_by import with_folder
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag.ingestion.loaders import ExtractedDocument
+from rag.ingestion.loaders.values import ExtractedDocument
 from rag.types import Chunk, Page, storable
 
 #: The type of an imported document's file, with a record per line.

@@ -41,9 +41,9 @@ from rag.ingestion.document_rows import FileRemovals, find_bare_chunks, find_tex
 from rag.ingestion.embed import EmbedStep, SharedRequests, set_aside_message
 from rag.ingestion.embedding_batches import BatchEmbedder
 from rag.ingestion.isolated_run import IsolatedRuns
-from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.ocr import TextRecognition, has_rapidocr, tesseract_program
 from rag.ingestion.loaders.sandbox import Sandbox, recognition_sandbox_of, sandbox_for
+from rag.ingestion.loaders.values import ExtractionLimits
 from rag.ingestion.meaning import MeaningJob
 from rag.ingestion.publish import Processed, publish
 from rag.ingestion.reading import ReadStep, RecogniseStep

@@ -21,14 +21,7 @@ from rag.ingestion.chunking import chunk_document, sizes_for
 from rag.ingestion.document_jobs import DocumentGone, DocumentJob, JobControl, hold, progress
 from rag.ingestion.document_rows import page_row
 from rag.ingestion.estimate import PlannedWork, estimate_work
-from rag.ingestion.loaders import (
-    LOADERS,
-    PICTURE_TYPES,
-    ExtractedDocument,
-    LoadOptions,
-    author_from_metadata,
-    title_from_metadata,
-)
+from rag.ingestion.loaders.format_table import file_formats
 from rag.ingestion.loaders.ocr import (
     TextRecognition,
     expected_usage,
@@ -38,6 +31,8 @@ from rag.ingestion.loaders.ocr import (
     with_recognised,
 )
 from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.loaders.titles import author_from_metadata, title_from_metadata
+from rag.ingestion.loaders.values import ExtractedDocument, LoadOptions
 from rag.ingestion.passages import EXPORT_TYPE, read_passages
 from rag.ingestion.uploads import all_blank, no_text_message, reading_message
 from rag.language import N_
@@ -50,8 +45,9 @@ from rag.text.language_detection import detect_language, detect_language_heurist
 from rag.text.spans import join_pages
 from rag.types import ChunkingMethod, Document, DocumentStatus, Page, Section, Step, Usage
 
-#: Formats whose pages may be pictures.
-TYPES_WITH_PAGES = frozenset(loader.media_type for loader in LOADERS if loader.may_be_pictures)
+#: Picture formats, and all formats whose pages may be pictures.
+PICTURE_TYPES = frozenset(loader.media_type for loader in file_formats().pictures)
+TYPES_WITH_PAGES = frozenset(loader.media_type for loader in file_formats().loaders if loader.may_be_pictures)
 #: The shortest time between progress updates, in seconds.
 PROGRESS_SECONDS = 0.3
 #: A shorter text, in characters, is too short to detect its language by statistics.

@@ -17,9 +17,11 @@ from psycopg.types.json import Jsonb
 from rag.errors import DocumentAlreadyStored, DocumentError, InvalidInput, NoTextInPdf
 from rag.ingestion.document_jobs import JobQueue
 from rag.ingestion.document_rows import find_copies, find_document
-from rag.ingestion.loaders import BY_KIND, MIME_TYPES, kind_of, title_from_file_name
+from rag.ingestion.loaders.detection import kind_of
+from rag.ingestion.loaders.format_table import file_formats
 from rag.ingestion.loaders.page_text import BLANK_PAGE
 from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.loaders.titles import title_from_file_name
 from rag.language import MORE, N_
 from rag.profiles import profile_of
 from rag.storage.database import Database, queries
@@ -70,7 +72,7 @@ class Uploads:
         document_ids = [self.add_alone(collection, file_name, content, options, added_by=added_by)]
         attached_names: list[str] = []
         names: set[str] = set()
-        if BY_KIND[kind_of(content, host)].attaches:
+        if file_formats().by_kind[kind_of(content, host)].attaches:
             attached_options = replace(options, password=None, replaces=None)
             password = options.password
             with suppress(DocumentError):
@@ -140,7 +142,7 @@ class Uploads:
                 "file_path": file_path,
                 "file_size": len(content),
                 "sha256": sha256,
-                "mime_type": MIME_TYPES[checked.kind],
+                "mime_type": file_formats().by_kind[checked.kind].media_type,
                 "page_count": checked.page_count,
                 "pdf_type": options.pdf_type or profile.reading.pdf_type,
                 "chunking_method": options.chunking_method or profile.chunking.chunking_method,

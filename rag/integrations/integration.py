@@ -68,6 +68,8 @@ class Integration:
     #: arguments, and returns the seconds until the next try, or None.
     jobs: Mapping[str, str] = field(default_factory=dict)
     sources: tuple[SourceKind, ...] = ()
+    #: The name for a tuple with file formats (`Loader`).
+    formats: str = ""
     #: Raises `SettingsError` at the start for contradictory settings.
     check: Callable[[Settings], None] | None = None
     #: A function for signing in elsewhere, a `SingleSignOn`, from the settings and the database.

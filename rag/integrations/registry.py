@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from rag.access.identity import SingleSignOn
     from rag.access.problems import Refusal
+    from rag.ingestion.loaders.loader import Loader
     from rag.ingestion.sources.runs import SourceMaker
     from rag.monitoring.checks import Check
     from rag.records.pdf_exports import PdfExports
@@ -144,6 +145,16 @@ def source_forms() -> dict[str, SourceForm]:
         for source in integration.sources
     ]
     return {form.kind: form for form in (*sorted(forms, key=lambda form: form.order), FOLDER)}
+
+
+def formats() -> tuple[Loader, ...]:
+    """Return the file formats which integrations add to the core's."""
+    return tuple(
+        replace(loader, is_installed=integration.is_installed)
+        for integration in integrations()
+        if integration.formats
+        for loader in named(integration.formats)
+    )
 
 
 def single_sign_on(settings: Settings, database: Database) -> SingleSignOn | None:

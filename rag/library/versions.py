@@ -15,7 +15,7 @@ from rag.access.sessions import require_admin
 from rag.errors import InvalidInput, NotFound
 from rag.ingestion.document_jobs import DocumentJob, JobControl, JobQueue
 from rag.ingestion.document_rows import find_document, find_text, find_versions
-from rag.ingestion.loaders import ExtractedDocument
+from rag.ingestion.loaders.values import ExtractedDocument
 from rag.ingestion.passages import EXPORT_TYPE
 from rag.ingestion.publish import restore
 from rag.ingestion.reading import estimate_document

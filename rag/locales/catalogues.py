@@ -47,7 +47,7 @@ KEYWORDS: dict[str, Any] = {
 COMMENT_TAGS = ("Translators:",)
 WIDTH = 100
 SENTENCE = re.compile(r"(?:[A-Z0-9]|\{count\} ).*\.")
-LOADERS = "rag/ingestion/loaders/"
+LOADERS = ("rag/ingestion/loaders/", "rag/integrations/formats/")
 OF_AN_ERROR = "where an error is raised"
 
 
@@ -58,7 +58,8 @@ def extract_errors(
     tree = ast.parse(file.read())
     named = named_sentences(tree)
     # Content a file lost during reading is described with its loader's sentences.
-    is_of_loaders = LOADERS in Path(str(getattr(file, "name", ""))).as_posix()
+    path = Path(str(getattr(file, "name", ""))).as_posix()
+    is_of_loaders = any(folder in path for folder in LOADERS)
     for name, sentences in named.items():
         # Handed on to who raises them.
         if name.startswith("SENTENCES"):

@@ -14,7 +14,8 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from rag import language
 from rag.errors import InvalidInput
-from rag.ingestion.loaders import ExtractionLimits, formats_in_words
+from rag.ingestion.loaders.format_table import formats_in_words
+from rag.ingestion.loaders.values import ExtractionLimits
 from rag.ingestion.sources.folder import files_in_archive
 from rag.language import N_, _, ngettext
 from rag.library.documents import MOST_UNASKED, DocumentLibrary, RefusedFile

@@ -9,14 +9,14 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from rag import language
-from rag.ingestion.loaders import LOADERS
+from rag.ingestion.loaders.format_table import file_formats
 from rag.language import N_, _
 from rag.types import ChunkingMethod, DocumentStatus, PdfType
 
 UNPRICED = N_("price unknown")
 
 
-WITHOUT_PAGES = tuple(ending for loader in LOADERS if not loader.has_pages for ending in loader.endings)
+WITHOUT_PAGES = tuple(ending for loader in file_formats().loaders if not loader.has_pages for ending in loader.endings)
 
 
 def money(dollars: Decimal | float | None) -> str:
@@ -179,7 +179,7 @@ PDF_TYPE_HELP = N_(
 )
 
 
-KINDS: Mapping[str, str] = {loader.media_type: loader.label for loader in LOADERS}
+KINDS: Mapping[str, str] = {loader.media_type: loader.label for loader in file_formats().loaders}
 
 
 def status_badge(status: DocumentStatus) -> tuple[str, str]:

@@ -10,7 +10,7 @@ import streamlit as st
 
 from rag.access.sessions import require_admin
 from rag.errors import RagError
-from rag.ingestion.loaders import formats_in_words
+from rag.ingestion.loaders.format_table import formats_in_words
 from rag.language import N_, _, ngettext, translated
 from rag.records.analytics import Filters, Period
 from rag.records.gaps import Gap, State, answered_by, written_answer

@@ -16,7 +16,7 @@ import streamlit as st
 from rag import language
 from rag.answering.citations import count_terms, telling_span
 from rag.errors import NotFound
-from rag.ingestion.loaders import LOADERS
+from rag.ingestion.loaders.format_table import file_formats
 from rag.language import _
 from rag.library.documents import DocumentLibrary
 from rag.text.spans import join_pages, page_starts
@@ -27,8 +27,8 @@ from rag.ui.text import marked, plain
 #: Page sizes, in percent of the view's width.
 ZOOMS = (100, 150, 200)
 #: Originals shown in the browser; others are saved.
-PICTURED = frozenset(loader.media_type for loader in LOADERS if loader.may_be_pictures)
-VIEWED_TYPES = tuple(loader.media_type for loader in LOADERS if loader.served != "saved")
+PICTURED = frozenset(loader.media_type for loader in file_formats().loaders if loader.may_be_pictures)
+VIEWED_TYPES = tuple(loader.media_type for loader in file_formats().loaders if loader.served != "saved")
 
 
 def page_image_url(

@@ -19,7 +19,7 @@ import streamlit as st
 
 from rag import language
 from rag.answering.citations import telling_sentence
-from rag.ingestion.loaders import has_rows
+from rag.ingestion.loaders.format_table import has_rows
 from rag.language import _
 from rag.retrieval.known_by import folder_shown
 from rag.retrieval.ranking import web_address, without_attachments

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rag.ingestion.loaders import LOADERS
+from rag.ingestion.loaders.format_table import file_formats
 from rag.types import Role
 from tests import hostile
 from tests.api.callers import Api
@@ -154,7 +154,7 @@ def test_each_kind_of_original_is_served_as_it_is_described(api: Api) -> None:
         served = caller.get(f"/api/documents/{added['id']}/file")
         assert served.content == content
         assert served.headers["content-type"].partition(";")[0] in media
-    assert media >= {loader.media_type for loader in LOADERS if not loader.is_text}
+    assert media >= {loader.media_type for loader in file_formats().loaders if not loader.is_text}
 
 
 def test_files_that_cannot_be_taken_are_refused_as_callers_expect(api: Api) -> None:

@@ -7,9 +7,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders import sandbox as loaders_sandbox
 from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.loaders.values import ExtractionLimits
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.queue import Queue
 from rag.library.documents import DocumentLibrary

@@ -18,15 +18,16 @@ from pypdf.generic import (
 )
 
 from rag.ingestion.document_rows import find_documents
-from rag.ingestion.loaders import MOST_ATTACHED, ExtractionLimits, LoadOptions, attached
+from rag.ingestion.loaders import MOST_ATTACHED, attached
 from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.loaders.values import ExtractionLimits, LoadOptions
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.library.documents import DocumentLibrary
 from rag.storage.database import Database
 from rag.types import Collection, DocumentStatus, Identity, UploadOptions
 from tests import hostile
 from tests.ingestion.conftest import Worker
-from tests.ingestion.message_files import attachment, msg_file
+from tests.integration_rows import modules
 
 POLICY = hostile.leave_policy("The jubilee payment is 1,250 euros.")
 TABLE = b"Office,Allowance\nUtrecht,900\n"
@@ -83,8 +84,13 @@ def names_in(content: bytes, name: str, options: LoadOptions = LoadOptions()) ->
 FILES = (("jubilee.pdf", POLICY), ("table.csv", TABLE))
 HOSTS = {
     "jubilee.eml": mail(*FILES).as_bytes(),
-    "jubilee.msg": msg_file(attachments=[attachment(name, content) for name, content in FILES]),
     "jubilee portfolio.pdf": portfolio(*FILES),
+    **{
+        name: content
+        for samples in modules("samples", "formats").values()
+        if hasattr(samples, "with_attached")
+        for name, content in samples.with_attached(FILES).items()
+    },
 }
 
 

@@ -8,7 +8,6 @@ import pytest
 from PIL import Image
 
 from rag.errors import ProviderAnswerCut, ProviderKeyRejected
-from rag.ingestion.loaders import ExtractedDocument
 from rag.ingestion.loaders.attachments import (
     MAXIMUM_BYTES,
     AttachmentLimits,
@@ -18,6 +17,7 @@ from rag.ingestion.loaders.attachments import (
     shortened,
 )
 from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.loaders.values import ExtractedDocument
 from rag.money.bill import Bill
 from rag.money.metered import MeteredChatModel
 from rag.money.price_list import charge
@@ -26,7 +26,6 @@ from rag.providers import ChatModel
 from rag.providers.registry import Providers
 from rag.settings import Settings
 from tests import hostile
-from tests.ingestion.test_picture_files import TURNED
 from tests.standins.providers import ProviderStandin
 
 
@@ -45,8 +44,6 @@ def model(provider_standin: ProviderStandin, bill: Bill) -> Iterator[ChatModel]:
 
 
 def picture(kind: str) -> bytes:
-    if kind == "HEIC":
-        return TURNED
     buffer = io.BytesIO()
     Image.new("RGB", (8, 8), "blue").save(buffer, kind)
     return buffer.getvalue()
@@ -71,13 +68,18 @@ def test_what_is_done_with_an_attachment_goes_by_its_name_and_size(name: str, si
     assert attachment_kind(name, size) == kind
 
 
-@pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "WEBP", "BMP", "HEIC"])
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "WEBP", "BMP"])
 def test_a_picture_is_described_in_korean_within_500_characters(
     kind: str, model: ChatModel, bill: Bill, sandbox: Sandbox, provider_standin: ProviderStandin
 ) -> None:
+    assert_described(f"image.{kind.lower()}", picture(kind), model, bill, sandbox, provider_standin)
+
+
+def assert_described(
+    name: str, content: bytes, model: ChatModel, bill: Bill, sandbox: Sandbox, provider_standin: ProviderStandin
+) -> None:
     provider_standin.reply("교육 일정표가 표시된 이미지입니다. " * 60)
-    name = f"image.{kind.lower()}"
-    found = describe_attachment(name, picture(kind), model=model, reader=sandbox)
+    found = describe_attachment(name, content, model=model, reader=sandbox)
     assert found.kind == "image"
     assert 250 < len(found.text) <= 500
     assert found.text.endswith("이미지입니다.")

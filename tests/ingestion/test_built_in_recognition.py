@@ -13,7 +13,6 @@ import pytest
 from PIL import Image, ImageFilter
 
 from rag.errors import DocumentError, SettingsError
-from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.ocr import (
     RAPIDOCR,
     TESSERACT,
@@ -26,6 +25,7 @@ from rag.ingestion.loaders.ocr import (
 from rag.ingestion.loaders.page_tables import Word
 from rag.ingestion.loaders.reading_order import text_in_order, with_spaces
 from rag.ingestion.loaders.sandbox import FoundText, Sandbox, recognition_sandbox_of
+from rag.ingestion.loaders.values import ExtractionLimits
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.queue import Queue
 from rag.library.documents import DocumentLibrary

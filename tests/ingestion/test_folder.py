@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from rag.errors import InvalidInput
-from rag.ingestion.loaders import ExtractionLimits, sandbox
+from rag.ingestion.loaders import sandbox
 from rag.ingestion.loaders.archive import Archive
+from rag.ingestion.loaders.values import ExtractionLimits
 from rag.ingestion.sources.folder import count_files, files_at, files_in_archive
 from tests import payload_worker
 

@@ -15,27 +15,18 @@ from PIL import Image
 
 from rag.errors import DocumentError, FileDamaged, FileEmpty, FileKindUnknown, FileProtected, FileTooLarge, NotAPdf
 from rag.ingestion.chunking import chunk_document
-from rag.ingestion.loaders import (
-    COMPOUND,
-    LOADERS,
-    PICTURES,
-    ExtractedDocument,
-    ExtractionLimits,
-    LoadOptions,
-    check,
-    formats_in_words,
-    kind_of,
-    load,
-)
+from rag.ingestion.loaders import check, load
 from rag.ingestion.loaders.decoding import decode
+from rag.ingestion.loaders.detection import kind_of
+from rag.ingestion.loaders.format_table import file_formats, formats_in_words
 from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.loaders.signatures import COMPOUND
+from rag.ingestion.loaders.values import ExtractedDocument, ExtractionLimits, LoadOptions
 from rag.text.dates import backdated_at_from
 from tests import hostile
-from tests.ingestion.book_files import epub_file
-from tests.ingestion.hangul_files import hwp, hwpx, paragraph
-from tests.ingestion.message_files import msg_file
-from tests.ingestion.sheet_files import odf_file, rows_of, xls_file, xlsx_file
+from tests.ingestion.sheet_files import rows_of, xlsx_file
 from tests.ingestion.slide_files import pptx_file, shape
+from tests.integration_rows import modules
 
 LIMITS = ExtractionLimits()
 
@@ -74,31 +65,26 @@ def sample_files() -> dict[str, bytes]:
         "pdf": hostile.leave_policy(),
         "docx": word_document(),
         "xlsx": xlsx_file({"Leave": rows_of(["Kind", "Days"], ["Paid leave", 25])}),
-        "xls": xls_file(),
-        "odt": odf_file("<text:p>Everyone has 25 days.</text:p>", "text"),
-        "epub": epub_file("<p>Everyone has 25 days.</p>"),
         "pptx": pptx_file(shape("Everyone has 25 days.")),
-        "hwp": hwp("연차휴가는 25일이다."),
-        "hwpx": hwpx(paragraph("연차휴가는 25일이다.")),
         "rtf": b"{\\rtf1 Everyone has 25 days.}",
         "eml": b"From: a@example.com\nSubject: Leave\n\nEveryone has 25 days.\n",
-        "msg": msg_file(),
-        "ods": odf_file(
-            '<table:table table:name="Leave"><table:table-row><table:table-cell office:value-type="string">'
-            "<text:p>25 days</text:p></table:table-cell></table:table-row></table:table>",
-            "spreadsheet",
-        ),
+        **{
+            kind: content
+            for module in modules("samples", "formats").values()
+            for kind, content in module.SAMPLES.items()
+        },
     }
 
 
 def test_every_format_of_the_table_can_be_told_from_the_others_and_loaded(sandbox: Sandbox) -> None:
-    assert len({loader.kind for loader in LOADERS}) == len({loader.media_type for loader in LOADERS}) == len(LOADERS)
-    endings = [ending for loader in LOADERS for ending in loader.endings]
+    loaders = file_formats().installed
+    assert len({loader.kind for loader in loaders}) == len({loader.media_type for loader in loaders}) == len(loaders)
+    endings = [ending for loader in loaders for ending in loader.endings]
     assert len(endings) == len(set(endings))
     samples = sample_files()
-    for loader in LOADERS:
+    for loader in file_formats().loaders:
         assert loader.named in formats_in_words()
-        if loader in PICTURES:  # which have no text before it is recognised: test_picture_files.py
+        if loader in file_formats().pictures:  # which have no text before it is recognised: test_picture_files.py
             continue
         content = samples.get(loader.kind, b"Kind,Days\nPaid leave,25\n")
         for ending in loader.endings:

@@ -9,8 +9,10 @@ from email.message import EmailMessage
 import pytest
 
 from rag.errors import DocumentError, FileDamaged, FileNotAsNamed, FileProtected, TooManyPages
-from rag.ingestion.loaders import ExtractedDocument, ExtractionLimits, LoadOptions, check, kind_of, load
+from rag.ingestion.loaders import check, load
+from rag.ingestion.loaders.detection import kind_of
 from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.loaders.values import ExtractedDocument, ExtractionLimits, LoadOptions
 from tests.patience import patient
 
 HEAD = "From: HR <hr@example.com>\nTo: All <all@example.com>\nSubject: Leave\nDate: Mon, 3 Mar 2025 10:00:00 +0100\n"

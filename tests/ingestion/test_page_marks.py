@@ -13,9 +13,9 @@ from reportlab.lib import colors
 from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import Table
 
-from rag.ingestion.loaders import page_from_json
 from rag.ingestion.loaders.page_text import PICTURED_PAGE
 from rag.ingestion.loaders.pdf import load_pdf
+from rag.ingestion.loaders.values import page_from_json
 from rag.types import DocumentPage, Page, PageMark
 from rag.ui.document_pages import marks_of
 from tests import hostile

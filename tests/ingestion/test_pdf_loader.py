@@ -21,8 +21,8 @@ from rag.errors import (
     PdfHasNoPages,
     TooManyPages,
 )
-from rag.ingestion.loaders import ExtractedDocument, ExtractionLimits, LoadOptions
 from rag.ingestion.loaders.pdf import check_pdf, load_pdf
+from rag.ingestion.loaders.values import ExtractedDocument, ExtractionLimits, LoadOptions
 from tests import hostile
 
 LIMITS = ExtractionLimits()

@@ -8,39 +8,30 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import replace
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any
 
 import pytest
 from PIL import ExifTags, Image
 
-from rag.errors import FileDamaged, FileEmpty, FileKindUnknown, FileNotAsNamed, FileTooLarge, NotFound, TooManyPages
-from rag.ingestion.loaders import (
-    PICTURES,
-    ExtractionLimits,
-    LoadOptions,
-    check,
-    is_followed,
-    is_readable,
-    kind_of,
-    load,
-)
+from rag.errors import FileDamaged, FileEmpty, FileNotAsNamed, FileTooLarge, NotFound, TooManyPages
+from rag.ingestion.loaders import check, load
+from rag.ingestion.loaders.detection import kind_of
+from rag.ingestion.loaders.format_table import CORE, is_followed, is_readable
 from rag.ingestion.loaders.page_text import BLANK_PAGE
 from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.loaders.values import ExtractionLimits, LoadOptions
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.queue import Queue
 from rag.ingestion.sources.folder import files_in_archive
 from rag.library.documents import DocumentLibrary
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
-from rag.sandbox.confinement import READING
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore
 from rag.types import Collection, Document, DocumentStatus, Identity
-from rag.ui.document_pages import marks_of
 from rag.ui.formats import has_pages
 from rag.ui.page_view import has_pictures
 from tests.ingestion.scans import png, scan_of
@@ -50,9 +41,6 @@ from tests.standins.providers import ProviderStandin
 FORMATS = {
     ".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".tif": "TIFF", ".tiff": "TIFF", ".webp": "WEBP", ".bmp": "BMP",
 }  # fmt: skip
-#: Made with pillow-heif, which encodes: scans of LEAVE and SICK in one file; a picture that was taken upright.
-PHONE = Path(__file__).parent / "phone"
-TWO_PICTURES, TURNED = (PHONE / "two_pictures.heic").read_bytes(), (PHONE / "turned.heic").read_bytes()
 LEAVE = "Employees receive twenty five days of paid leave every year."
 SICK = "A sick note is due on the third day of an illness."
 needs_rapidocr = pytest.mark.skipif(
@@ -93,7 +81,7 @@ def test_a_picture_of_any_kind_is_taken_by_name_and_by_its_bytes(ending: str, sa
 
 
 def test_the_table_and_these_tests_know_the_same_kinds() -> None:
-    assert {ending for loader in PICTURES for ending in loader.endings} == {*FORMATS, ".heic", ".heif"}
+    assert {ending for loader in CORE if loader.pillow_format for ending in loader.endings} == {*FORMATS}
 
 
 def test_a_picture_saved_under_the_name_of_another_kind_is_taken_and_a_text_is_not(sandbox: Sandbox) -> None:
@@ -127,39 +115,6 @@ def test_what_is_damaged_or_empty_says_so() -> None:
             check(content, "a.png")
     with pytest.raises(FileEmpty):
         check(b"", "a.png")
-
-
-def test_a_photograph_of_a_phone_has_a_page_for_each_picture_and_is_upright(sandbox: Sandbox) -> None:
-    checked = sandbox.check(TWO_PICTURES, file_name="IMG_0042.HEIC")
-    assert (checked.kind, checked.page_count) == ("heic", 2)
-    assert kind_of(TWO_PICTURES, "") == "heic"
-    assert sandbox.check(TWO_PICTURES, file_name="IMG_0042.jpg").page_count == 2
-    assert [page.warnings for page in sandbox.load(TWO_PICTURES, file_name="a.heic").pages] == [(), ()]
-    with Image.open(io.BytesIO(sandbox.draw_page(TURNED, 1, highlight="", scale=2.0))) as shown:
-        assert shown.size == (600, 400)
-        assert shown.convert("L").getpixel((300, 10)) < 60  # type: ignore[operator]
-        assert shown.convert("L").getpixel((300, 380)) > 200  # type: ignore[operator]
-    assert sandbox.check_pdf(sandbox.pages_of(TWO_PICTURES, [2])).page_count == 1
-
-
-def test_a_damaged_or_huge_photograph_of_a_phone_says_so(sandbox: Sandbox) -> None:
-    at = TURNED.index(b"ispe") + 8
-    says_huge = TURNED[:at] + struct.pack(">II", 30_000, 30_000) + TURNED[at + 8 :]
-    with pytest.raises(FileTooLarge, match="more than 80 million pixels"):
-        sandbox.check(says_huge, file_name="a.heic")
-    for content in (b"\0\0\0\x18ftypheic", TURNED[:300], TWO_PICTURES[:4000]):
-        with pytest.raises(FileDamaged, match="picture is damaged"):
-            sandbox.load(content, file_name="a.heic")
-    assert sandbox.check(TURNED, file_name="a.heic").page_count == 1
-
-
-def test_where_no_thread_can_start_a_photograph_of_a_phone_is_refused() -> None:
-    # Without the filter of system calls a process that may start threads may start processes.
-    with closing(Sandbox(ExtractionLimits(), rules=replace(READING, without=frozenset({"seccomp"})))) as sandbox:
-        if sandbox.means().get("calls"):
-            pytest.skip("here another means forbids processes")
-        with pytest.raises(FileKindUnknown, match=r"HEIC.*Save it as JPEG"):
-            sandbox.check(TURNED, file_name="a.heic")
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
@@ -261,17 +216,6 @@ def test_a_scan_of_several_pages_becomes_searchable_and_is_shown(
     assert shown.startswith(b"\x89PNG")
     with pytest.raises(NotFound):
         product[0].page_image(admin, done.id, 3)
-
-
-@needs_rapidocr
-def test_a_photograph_of_a_phone_becomes_searchable(product: Product, admin: Identity, collection: Collection) -> None:
-    done = taken_in(product, admin, collection, TWO_PICTURES, "IMG_0042.HEIC")
-    assert (done.status, done.page_count, done.mime_type) == (DocumentStatus.COMPLETED, 2, "image/heic")
-    pages = product[0].pages("demo", done.id)
-    texts = [page.text for page in pages]
-    assert [[mark.kind for mark in marks_of(page) or ()] for page in pages] == [["line"], ["line"]]
-    assert ("twenty five days" in texts[0], "third day" in texts[1]) == (True, True)
-    assert product[0].page_image(admin, done.id, 2).startswith(b"\x89PNG")
 
 
 @needs_rapidocr

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from rag.errors import DocumentError, FileDamaged, FileNotAsNamed, FileProtected, TooManyPages
-from rag.ingestion.loaders import COMPOUND, ExtractionLimits, LoadOptions, check, kind_of, load
+from rag.ingestion.loaders import check, load
+from rag.ingestion.loaders.detection import kind_of
 from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.loaders.signatures import COMPOUND
+from rag.ingestion.loaders.values import ExtractionLimits, LoadOptions
 from rag.types import Page
 from rag.ui.formats import has_pages
 from tests.ingestion.slide_files import SCHEMAS, frame, paragraph, pptx_file, shape, table

@@ -11,22 +11,23 @@ import pytest
 from PIL import Image
 
 from rag.errors import DocumentError, FileDamaged, FileProtected, PasswordNeeded
-from rag.ingestion.loaders import BY_KIND, COMPOUND, LOADERS, PICTURES, ExtractionLimits
+from rag.ingestion.loaders.format_table import CORE, file_formats
 from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.loaders.signatures import COMPOUND
+from rag.ingestion.loaders.values import ExtractionLimits
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.library.documents import DocumentLibrary
 from rag.types import Collection, DocumentStatus, Identity
 from tests import hostile, payload_worker
-from tests.ingestion.book_files import epub_file
-from tests.ingestion.hangul_files import hwp, hwpx, paragraph
-from tests.ingestion.message_files import msg_file
-from tests.ingestion.sheet_files import odf_file, xlsx_file
+from tests.ingestion.sheet_files import xlsx_file
 from tests.ingestion.slide_files import pptx_file
 from tests.ingestion.test_loaders import sample_files
+from tests.integration_rows import modules
 from tests.patience import patient
 
-KINDS = [loader.kind for loader in LOADERS]
-DRAWN = {loader.kind for loader in PICTURES}
+KINDS = [loader.kind for loader in file_formats().installed]
+DRAWN = {loader.kind for loader in file_formats().pictures}
+CONTRIBUTED = set(KINDS) - {loader.kind for loader in CORE}
 #: Words that a sentence says of some kinds of file only. "Save it as a PDF" is advice.
 WORDS = {
     r"(?:This|the|this) PDF\b|\bpassword does not open": {"pdf"},
@@ -55,7 +56,7 @@ def assert_fits(kind: str, sentence: str) -> None:
 
 def picture(kind: str, tone: int = 255) -> bytes:
     buffer = io.BytesIO()
-    Image.new("RGB", (300, 300), (tone, tone, tone)).save(buffer, "PNG" if kind == "heic" else kind.upper())
+    Image.new("RGB", (300, 300), (tone, tone, tone)).save(buffer, "PNG" if kind in CONTRIBUTED else kind.upper())
     return buffer.getvalue()
 
 
@@ -69,32 +70,30 @@ def blank_word() -> bytes:
     return buffer.getvalue()
 
 
+def of_integrations(name: str) -> dict[str, bytes]:
+    """Files of the integrations' formats, by kind."""
+    named = (getattr(module, name, {}) for module in modules("samples", "formats").values())
+    return {kind: content for files in named for kind, content in files.items() if kind in CONTRIBUTED}
+
+
 #: Sound files with nothing in them, by kind. Those of plain text and markup are empty, and refused as such.
 BLANK = {
     "pdf": hostile.blank_pages(2),
     "docx": blank_word(),
     "xlsx": xlsx_file({"Leave": ""}),
-    "ods": odf_file('<table:table table:name="Leave"/>', "spreadsheet"),
-    "odt": odf_file("<text:p/>", "text"),
     "pptx": pptx_file(""),
-    "epub": epub_file("<p></p>"),
-    "hwp": hwp(""),
-    "hwpx": hwpx(paragraph("")),
     "rtf": b"{\\rtf1 }",
     "text": b"\f",
     "markdown": b"<!-- -->",
     "html": b"<html><body><p> </p></body></html>",
-    **{kind: picture(kind) for kind in KINDS if kind in DRAWN and kind != "heic"},
+    **{kind: picture(kind) for kind in KINDS if kind in DRAWN - CONTRIBUTED},
+    **of_integrations("BLANK"),
 }
 PROTECTED = {
     "pdf": hostile.encrypted(),
     **dict.fromkeys(("docx", "xlsx", "pptx"), COMPOUND + "EncryptedPackage".encode("utf-16-le")),
-    "odt": odf_file("", "text", manifest="<encryption-data/>"),
-    "ods": odf_file("", "spreadsheet", manifest="<encryption-data/>"),
-    "epub": epub_file("<p>One</p>", locked="OEBPS/chapter%201.xhtml"),
-    "hwp": hwp("글", properties=1 | 2),
     "eml": b"From: a@example.com\nSubject: Leave\nContent-Type: application/pkcs7-mime\n\nAAAA\n",
-    "msg": msg_file({0x001A: "IPM.Note.SMIME"}),
+    **of_integrations("PROTECTED"),
 }
 
 
@@ -108,7 +107,7 @@ def broken() -> Iterator[Sandbox]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_file_that_crashes_its_reader_is_damaged_whatever_its_kind(kind: str, broken: Sandbox) -> None:
-    name = f"a{BY_KIND[kind].endings[0]}"
+    name = f"a{file_formats().by_kind[kind].endings[0]}"
     for task in (broken.check, broken.load, broken.attached):
         with pytest.raises(FileDamaged) as refused:
             task(sample(kind), file_name=name)
@@ -117,7 +116,7 @@ def test_a_file_that_crashes_its_reader_is_damaged_whatever_its_kind(kind: str, 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_said_of_a_damaged_file_fits_its_kind(kind: str, sandbox: Sandbox) -> None:
-    whole, name = sample(kind), f"a{BY_KIND[kind].endings[0]}"
+    whole, name = sample(kind), f"a{file_formats().by_kind[kind].endings[0]}"
     half, scrambled = whole[: len(whole) // 2], whole[:24] + bytes(reversed(whole[24:]))
     for content in (half, scrambled, whole[:9] + b"\0" * 400, b"", b" \n", b"\x00\x01\x02 other bytes" * 9):
         try:
@@ -131,7 +130,7 @@ def test_what_is_said_of_a_damaged_file_fits_its_kind(kind: str, sandbox: Sandbo
 @pytest.mark.parametrize("kind", PROTECTED)
 def test_a_password_is_asked_for_only_where_it_opens_the_file(kind: str, sandbox: Sandbox) -> None:
     with pytest.raises(FileProtected) as refused:
-        sandbox.load(PROTECTED[kind], file_name=f"a{BY_KIND[kind].endings[0]}")
+        sandbox.load(PROTECTED[kind], file_name=f"a{file_formats().by_kind[kind].endings[0]}")
     assert_fits(kind, str(refused.value))
     assert isinstance(refused.value, PasswordNeeded) == (kind == "pdf")
 
@@ -141,7 +140,7 @@ def test_what_is_said_of_a_file_with_nothing_in_it_fits_its_kind(
     kind: str, library: DocumentLibrary, pipeline: IngestionPipeline, admin: Identity, collection: Collection
 ) -> None:
     try:
-        added = library.upload(admin, collection, f"a{BY_KIND[kind].endings[0]}", BLANK[kind])
+        added = library.upload(admin, collection, f"a{file_formats().by_kind[kind].endings[0]}", BLANK[kind])
         pipeline.run("demo", added.id)
     except DocumentError as refused:
         assert_fits(kind, str(refused))
@@ -151,12 +150,12 @@ def test_what_is_said_of_a_file_with_nothing_in_it_fits_its_kind(
     assert_fits(kind, read.message)
 
 
-@pytest.mark.parametrize("kind", ["xlsx", "pptx", "epub", "eml"])
+@pytest.mark.parametrize("kind", [kind for kind in ("xlsx", "pptx", "epub", "eml") if kind in KINDS])
 def test_a_file_of_too_many_parts_is_not_called_a_pdf(kind: str) -> None:
     small = Sandbox(ExtractionLimits(maximum_pages=0, timeout_seconds=patient(20)), processes=1)
     try:
         with pytest.raises(DocumentError, match="longer than the limit") as refused:
-            small.load(sample(kind), file_name=f"a{BY_KIND[kind].endings[0]}")
+            small.load(sample(kind), file_name=f"a{file_formats().by_kind[kind].endings[0]}")
         assert_fits(kind, str(refused.value))
     finally:
         small.close()

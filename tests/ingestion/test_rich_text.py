@@ -7,7 +7,8 @@ import time
 import pytest
 
 from rag.errors import DocumentError, FileDamaged, FileNotAsNamed
-from rag.ingestion.loaders import check, kind_of, load
+from rag.ingestion.loaders import check, load
+from rag.ingestion.loaders.detection import kind_of
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.types import Page
 from tests.patience import patient

@@ -10,11 +10,14 @@ import pytest
 from rag.answering.citations import title_with_place, with_rows
 from rag.errors import DocumentError, FileDamaged, FileNotAsNamed, FileProtected, FileTooLarge
 from rag.ingestion.chunking import chunk_document
-from rag.ingestion.loaders import COMPOUND, ExtractedDocument, ExtractionLimits, LoadOptions, check, kind_of, load
+from rag.ingestion.loaders import check, load
+from rag.ingestion.loaders.detection import kind_of
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.loaders.sheets.languages import LANGUAGES
 from rag.ingestion.loaders.sheets.numbers import format_number, format_text
 from rag.ingestion.loaders.sheets.sheet import column_name, column_number, span_of
+from rag.ingestion.loaders.signatures import COMPOUND
+from rag.ingestion.loaders.values import ExtractedDocument, ExtractionLimits, LoadOptions
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.library.documents import DocumentLibrary
 from rag.records.chat_logs import ChatLogs, SheetPage
@@ -22,7 +25,7 @@ from rag.storage.database import Database
 from rag.text.tables import tables_in
 from rag.types import Citation, Collection
 from rag.ui.sources import shown_path
-from tests.ingestion.sheet_files import SCHEMAS, cell, odf_file, rows_of, xls_file, xls_file_of_parts, xlsx_file
+from tests.ingestion.sheet_files import SCHEMAS, cell, rows_of, xlsx_file
 
 BANDS = rows_of(["Grade", "Low", "High"], ["G1", 30000, 45000], ["G2", 35000, 50000])
 
@@ -257,13 +260,6 @@ def test_raised_and_lowered_figures_of_a_cell_make_no_other_number() -> None:
     )
     rows = '<row r="1"><c r="A1" t="s"><v>0</v></c></row><row r="2"><c r="A2" t="s"><v>1</v></c></row>'
     assert text_of(rows, strings=strings) == "30 ¹ days\n10³ kg of CO₂"
-    styles = '<style:style style:name="up"><style:text-properties style:text-position="super 58%"/></style:style>'
-    body = (
-        '<table:table table:name="Leave"><table:table-row>'
-        + ods_cell('30<text:span text:style-name="up">1</text:span> days')
-        + "</table:table-row></table:table>"
-    )
-    assert read(odf_file(body, "spreadsheet", styles), "a.ods").pages[0].text == "30 ¹ days"
 
 
 def test_text_boxes_are_read_and_pictures_charts_and_comments_are_counted() -> None:
@@ -299,99 +295,16 @@ def test_an_empty_workbook_is_blank_and_an_empty_sheet_is_no_page() -> None:
     assert [section.title for section in document.sections] == ["Pay"]
 
 
-# Other kinds
-
-
-def test_a_workbook_of_before_2007_is_read_as_it_is_shown() -> None:
-    document = read(xls_file(), "a.xls")
-    assert document.pages[0].text.split("\n") == [
-        "Gehaltsbänder",
-        "Stufe | Minimum | Bonus | Ab",
-        "G1 | 30.000,50 € | 5,0% | 01.02.2026",
-        "G3 | 41.000,00 € | 12,5% | 01.04.2026",
-    ]
-    assert warnings_of(document) == [
-        "1 hidden sheet was not read: “Geheim”.",
-        "Sheet “Gehälter”: 1 hidden row was not read.",
-    ]
-    assert document.metadata["sheet_rows"] == {"1": [[0, 1, "A", "D"], [3, 5, "A", "D"]]}
-
-
-def test_parts_of_a_cell_before_2007_are_raised_lowered_and_struck() -> None:
-    document = read(xls_file_of_parts(), "a.xls")
-    assert document.pages[0].text.split("\n") == [
-        "Rule | Value",
-        "Limit | 30 ¹ days",
-        "Pay | pays 45 euros",
-        "Gas | CO₂ in 10³ g",
-    ]
-    assert warnings_of(document) == ["Sheet “Pay”: Struck-through text was left out of 1 cell."]
-
-
-def ods_cell(text: str, attributes: str = "", style: str = "") -> str:
-    return (
-        f'<table:table-cell office:value-type="string" table:style-name="{style}" {attributes}>'
-        f"<text:p>{text}</text:p></table:table-cell>"
-    )
-
-
-def test_a_sheet_of_libreoffice_shows_the_text_that_the_file_keeps() -> None:
-    styles = (
-        '<style:style style:name="gone"><style:table-properties table:display="false"/></style:style>'
-        '<style:style style:name="struck"><style:text-properties style:text-line-through-style="solid"/></style:style>'
-    )
-    row = "<table:table-row {}>{}</table:table-row>".format
-    body = (
-        '<table:table table:name="Leave"><table:table-column table:number-columns-repeated="2"/>'
-        '<table:table-column table:visibility="collapse"/>'
-        + row("", ods_cell("Leave of 2026", 'table:number-columns-spanned="2"') + "<table:covered-table-cell/>")
-        + row("", ods_cell("Kind") + ods_cell("Days") + ods_cell("Cost"))
-        + row("", ods_cell("Paid<text:s/>leave") + '<table:table-cell office:value-type="float" office:value="0.25">'
-              "<office:annotation><text:p>note</text:p></office:annotation><text:p>25 %</text:p></table:table-cell>")
-        + row('table:visibility="filter"', ods_cell("Unpaid") + ods_cell("10"))
-        + row("", ods_cell("Old", style="struck") + ods_cell("3"))
-        + row('table:number-rows-repeated="1048000"', '<table:table-cell table:number-columns-repeated="16384"/>')
-        + "<table:shapes><draw:frame><draw:text-box><text:p>Ask HR.</text:p></draw:text-box></draw:frame>"
-        '<draw:frame svg:width="9cm" svg:height="9cm"><draw:image/></draw:frame></table:shapes></table:table>'
-        f'<table:table table:name="Secret" table:style-name="gone">{row("", ods_cell("secret"))}</table:table>'
-    )  # fmt: skip
-    document = read(odf_file(body, "spreadsheet", styles), "a.ods")
-    assert [page.text for page in document.pages] == [
-        "Leave\nLeave of 2026\nKind | Days\nPaid leave | 25 %\n | 3\n\nAsk HR."
-    ]
-    assert warnings_of(document) == [
-        "1 hidden sheet was not read: “Secret”.",
-        "Sheet “Leave”: 1 hidden row was not read.",
-        "Sheet “Leave”: 1 hidden column was not read.",
-        "Sheet “Leave”: 1 struck-through cell was left out.",
-        "Sheet “Leave”: 1 comment was not read.",
-        "Sheet “Leave”: 1 picture may contain text that was not read.",
-    ]
-
-
 # Files
 
 
 def test_workbooks_are_told_by_their_content_and_a_wrong_name_is_named() -> None:
-    ods = odf_file("", "spreadsheet")
-    for content, kind in [(xlsx_file({"a": BANDS}), "xlsx"), (xls_file(), "xls"), (ods, "ods")]:
-        assert kind_of(content, "export") == kind
+    assert kind_of(xlsx_file({"a": BANDS}), "export") == "xlsx"
     for content, name, told in [
         (
             xlsx_file({"a": BANDS}),
             "a.docx",
             "an Excel workbook (.xlsx). Rename the file so that its name ends in .xlsx",
-        ),
-        (xlsx_file({"a": BANDS}), "a.xls", "an Excel workbook (.xlsx). Rename the file so that its name ends in .xlsx"),
-        (
-            xls_file(),
-            "a.xlsx",
-            "an Excel workbook of before 2007 (.xls). Rename the file so that its name ends in .xls",
-        ),
-        (
-            b"<html><table><tr><td>Kind</td></tr></table>",
-            "a.xls",
-            "HTML. Rename the file so that its name ends in .html",
         ),
         (xlsx_file({"a": BANDS}), "a.txt", "an Excel workbook (.xlsx). Rename the file so that its name ends in .xlsx"),
     ]:
@@ -404,11 +317,7 @@ def test_what_cannot_be_read_says_why() -> None:
     protected = COMPOUND + "EncryptedPackage".encode("utf-16-le")
     cases: list[tuple[bytes, str, type[DocumentError]]] = [
         (protected, "a.xlsx", FileProtected),
-        (protected, "a.xls", FileProtected),
-        (odf_file("", "spreadsheet", manifest="<encryption-data/>"), "a.ods", FileProtected),
         (b"PK\x03\x04broken", "a.xlsx", FileDamaged),
-        (COMPOUND + b"\0" * 600, "a.xls", FileDamaged),
-        (b"PK\x03\x04broken", "a.ods", FileDamaged),
         (xlsx_file({"a": BANDS}, strings="<si><t>"), "a.xlsx", FileDamaged),
     ]
     for content, name, error in cases:
@@ -420,11 +329,9 @@ def test_what_cannot_be_read_says_why() -> None:
 
 
 def test_workbooks_come_through_the_sandbox(sandbox: Sandbox) -> None:
-    for content, name in [(xlsx_file({"a": BANDS}), "a.xlsx"), (xls_file(), "a.xls")]:
-        assert sandbox.check(content, file_name=name).page_count == 1
-        assert " | " in sandbox.load(content, file_name=name).pages[0].text
-    with pytest.raises(FileNotAsNamed):
-        sandbox.load(xls_file(), file_name="a.xlsx")
+    content = xlsx_file({"a": BANDS})
+    assert sandbox.check(content, file_name="a.xlsx").page_count == 1
+    assert " | " in sandbox.load(content, file_name="a.xlsx").pages[0].text
 
 
 # Citations

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from rag.errors import ProviderAnswerInvalid
-from rag.ingestion.loaders import author_from_metadata, title_from_file_name, title_from_metadata
+from rag.ingestion.loaders.titles import author_from_metadata, title_from_file_name, title_from_metadata
 from rag.ingestion.tagging import metadata_from_answer
 
 

@@ -9,7 +9,8 @@ import docx
 import pytest
 
 from rag.errors import FileDamaged
-from rag.ingestion.loaders import ExtractedDocument, load
+from rag.ingestion.loaders import load
+from rag.ingestion.loaders.values import ExtractedDocument
 from rag.ingestion.loaders.word.numbering import formatted
 from tests.ingestion.word_files import NAMES, cell, level, numbered, paragraph, run, table, word_file
 

@@ -22,10 +22,12 @@ HOOKS = (
     "single_sign_on", "backups", "standbys", "checks", "measure", "tracing", "report_pdf", "conversation_pdf",
     "encryption", "decryption",
 )  # fmt: skip
-#: Starts what the server is made of, and prints where integrations are served, with their commands, jobs and sources.
+#: Starts what the server is made of, and prints where integrations are served, with their commands, jobs, formats and
+#: sources.
 PROBE = """
 import sys
 from rag.__main__ import command_line
+from rag.ingestion.loaders.format_table import file_formats
 from rag.integrations import registry
 from rag.server import API_ROUTES, ROUTES
 from rag.settings import load_settings
@@ -38,6 +40,7 @@ print(*(f"command:{name}" for name in command_line()._subparsers._group_actions[
 print(*(f"job:{name}" for name in registry.jobs()))
 print(*(f"{hook}:{one.name}" for one in registry.integrations() for hook in sys.argv[1:] if getattr(one, hook)))
 assert registry.standbys(settings, None).next() is None
+print(*(f"format:{loader.kind}" for loader in file_formats().loaders))
 print(*(f"source:{kind}" for kind in registry.source_makers(settings)), *map("form:{}".format, registry.source_forms()))
 """
 
@@ -89,6 +92,7 @@ def test_without_its_folder_everything_else_is_there(copy: Path, everything: set
     own |= {f"job:{name}" for name in gone.jobs}
     own |= {f"{hook}:{gone.name}" for hook in HOOKS if getattr(gone, hook)}
     own |= {f"{word}:{source.kind}" for source in gone.sources for word in ("source", "form")}
+    own |= {f"format:{loader.kind}" for loader in (named(gone.formats) if gone.formats else ())}
     own |= {f"command:{name}" for name in commands_of(gone)}
     assert own
     assert everything - left == own

@@ -19,10 +19,12 @@ from streamlit.testing.v1 import AppTest
 from rag import launch
 from rag.access.api_keys import ApiKeys
 from rag.access.guard import CONSENT
-from rag.integrations.registry import integrations
+from rag.ingestion.loaders.format_table import file_formats
+from rag.integrations.registry import integrations, named
 from rag.services import Services
 from rag.types import Collection, Identity, Role
 from tests.conftest import settings
+from tests.ingestion.test_loaders import sample_files
 from tests.pages.conftest import handbook, new_tab, running, signed_in
 from tests.patience import patient
 
@@ -38,7 +40,7 @@ from importlib.util import find_spec
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
-from rag.integrations.registry import integrations
+from rag.integrations.registry import integrations, named
 from rag.server import ERROR_HANDLERS, MIDDLEWARE, ROUTES
 assert not any(map(find_spec, sys.argv[3].split()))
 client = TestClient(Starlette(routes=ROUTES, middleware=MIDDLEWARE, exception_handlers=ERROR_HANDLERS), "http://127.0.0.1")
@@ -57,6 +59,26 @@ found["headers"], found["warnings"] = [one.value for one in page.header], [one.v
 analytics = tab.switch_page("analytics.py").run()
 assert not analytics.exception
 found["report"] = [one.value for one in analytics.warning], [one.key for one in analytics.button if one.disabled]
+print(json.dumps(found))
+"""
+
+
+#: Reads the files in a folder in the sandbox, and prints the refusals by ending, with the formats in words.
+READING = """
+import json, sys
+from pathlib import Path
+from rag.errors import DocumentError
+from rag.ingestion.loaders.format_table import formats_in_words
+from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.loaders.values import ExtractionLimits
+found, sandbox = {"": formats_in_words()}, Sandbox(ExtractionLimits(), processes=1)
+for path in Path(sys.argv[1]).iterdir():
+    try:
+        sandbox.check(path.read_bytes(), file_name=path.name)
+        found[path.suffix] = "" if sandbox.load(path.read_bytes(), file_name=path.name).pages else "no page"
+    except DocumentError as refused:
+        found[path.suffix] = refused.message
+sandbox.close()
 print(json.dumps(found))
 """
 
@@ -132,7 +154,7 @@ def test_the_core_starts_and_answers_without_them(
         identity.session_id,
         str(patient(30)),
         "slack_sdk aiohttp scim2_models mcp standardwebhooks msal protego google.auth authlib joserfc fpdf fontTools "
-        "pyrage",
+        "pyrage olefile compressed_rtf xlrd unhwp pi_heif",
         key,
     )
     found = json.loads(probed.splitlines()[-1])
@@ -149,3 +171,21 @@ def test_the_core_starts_and_answers_without_them(
     warnings, disabled = found["report"]
     assert MISSING in [warning.replace("\\", "") for warning in warnings]
     assert "analytics_report_no_pdf" in disabled
+
+
+def test_files_which_need_them_are_refused_and_all_others_are_read(python: Path, tmp_path: Path) -> None:
+    for kind, content in sample_files().items():
+        (tmp_path / f"a{file_formats().by_kind[kind].endings[0]}").write_bytes(content)
+    done = subprocess.run(
+        [str(python), "-B", "-c", READING, str(tmp_path)],
+        cwd=PROJECT, capture_output=True, text=True, check=False, timeout=patient(120),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    formats = found.pop("")
+    needing = [loader for one in integrations() if one.packages and one.formats for loader in named(one.formats)]
+    refused = {loader.endings[0] for loader in needing}
+    assert found == {ending: MISSING if ending in refused else "" for ending in found}
+    assert refused <= set(found)
+    assert not any(loader.named in formats for loader in needing)
+    assert all(loader.named in formats for loader in file_formats().loaders if loader not in needing)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rag.ingestion.loaders import ExtractionLimits
+from rag.ingestion.loaders.values import ExtractionLimits
 from rag.ingestion.sources.folder import files_at, without_shared_folders
 from rag.ingestion.uploads import display_name, title_of_upload, upload_folder
 from rag.services import Services

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 
 from rag.answering.follow_ups import fill_up, questions_from
 from rag.errors import DocumentAlreadyStored, InvalidInput
-from rag.ingestion.loaders import ExtractionLimits
+from rag.ingestion.loaders.values import ExtractionLimits
 from rag.ingestion.sources.folder import FolderSource, allowed_folder
 from rag.ingestion.sources.sync import SyncReport, SyncWriter, sync_collection
 from rag.profiles import PORTFOLIO

@@ -19,8 +19,8 @@ import httpx2
 import pytest
 
 from rag.errors import ProviderAnswerInvalid, ProviderUnavailable
-from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.sandbox import answers_sandbox_of
+from rag.ingestion.loaders.values import ExtractionLimits
 from rag.integrations.sources.remote import client_for
 from rag.providers.bounds import TOO_LARGE, UNREADABLE, Bounds, bound, bounded, timed
 

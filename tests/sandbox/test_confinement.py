@@ -21,9 +21,9 @@ from PIL import Image, ImageDraw, ImageFont
 
 from rag.api.health import check_rag_health
 from rag.errors import FileDamaged
-from rag.ingestion.loaders import ExtractionLimits, LoadOptions
 from rag.ingestion.loaders.ocr import run_tesseract
 from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.loaders.values import ExtractionLimits, LoadOptions
 from rag.monitoring.checks import Check
 from rag.providers.builtin_embedders import MeaningEmbedder, is_installed
 from rag.sandbox.child_process import HEADER

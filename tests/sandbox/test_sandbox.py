@@ -13,9 +13,9 @@ from PIL import Image, ImageChops
 
 from rag.errors import DocumentError, PasswordNeeded, ReadingTookTooLong
 from rag.ingestion.fairness import Slots
-from rag.ingestion.loaders import ExtractionLimits, LoadOptions
 from rag.ingestion.loaders.pictures import MARK, STRONG_MARK
 from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.loaders.values import ExtractionLimits, LoadOptions
 from tests import hostile
 from tests.patience import patient
 

@@ -19,7 +19,8 @@ from rag.access.mail import list_text, people_from
 from rag.api.questions import accepted_languages
 from rag.errors import FileKindUnknown, FileNotAsNamed, InvalidInput
 from rag.evaluation.golden import parse_golden
-from rag.ingestion.loaders import LOADERS, kind_of, require_as_named
+from rag.ingestion.loaders.detection import kind_of, require_as_named
+from rag.ingestion.loaders.format_table import file_formats
 from rag.settings import Settings
 from rag.text.analysers import analyse
 from rag.text.language_detection import detect_language
@@ -37,7 +38,7 @@ def request(**headers: str) -> dict[str, Any]:
 
 def kind_of_file(text: str) -> None:
     kind = kind_of(content(text), "file")
-    for loader in LOADERS:
+    for loader in file_formats().loaders:
         if loader.kind == kind:
             require_as_named(loader, content(text), f"file{loader.endings[0]}")
 

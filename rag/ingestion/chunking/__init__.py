@@ -23,7 +23,7 @@ from rag.ingestion.chunking.splitter import (
     sentence_spans,
     smart_spans,
 )
-from rag.ingestion.loaders import has_rows
+from rag.ingestion.loaders.format_table import has_rows
 from rag.profiles.portfolio.chunkers import narrative_pieces, professional_pieces
 from rag.profiles.portfolio.document_types import Kind, document_type_of
 from rag.profiles.profile import Chunking, Profile

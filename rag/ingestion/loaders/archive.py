@@ -13,7 +13,8 @@ from pathlib import PurePosixPath
 from typing import IO, Any
 
 from rag.errors import InvalidInput
-from rag.ingestion.loaders import ExtractionLimits, is_readable
+from rag.ingestion.loaders.format_table import file_formats, is_readable
+from rag.ingestion.loaders.values import ExtractionLimits
 from rag.language import N_
 from rag.sandbox.child_process import Reply, answers_to_parent, bound_child, limit_time, read_message, write_message
 
@@ -130,6 +131,7 @@ def main(descriptor: int, memory_mb: int, order: str) -> None:
     answers = answers_to_parent()
     for encoding in NAME_ENCODINGS:
         codecs.lookup(encoding)
+    file_formats()  # imports modules
     archive: Archive | None = None
     with open(descriptor, "rb") as file:
         write_message(answers, "means", bound_child(order, memory_mb))

@@ -19,7 +19,7 @@ from rag.errors import (
     ProviderQuotaExhausted,
     ProviderUnavailable,
 )
-from rag.ingestion.loaders import ExtractedDocument
+from rag.ingestion.loaders.values import ExtractedDocument
 from rag.providers import CompletionModel, as_data
 from rag.types import ATTACHMENT_HEADS, ChatMessage
 

@@ -11,17 +11,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rag.errors import DocumentError, FileDamaged
-from rag.ingestion.loaders import (
-    COMPOUND,
-    DEFAULT_OPTIONS,
-    CheckedFile,
-    ExtractedDocument,
-    ExtractionLimits,
-    LoadOptions,
-)
 from rag.ingestion.loaders.office_package import R, require_package, require_unprotected
 from rag.ingestion.loaders.page_text import STRUCK_TEXT, UNREAD_TEXT, letters_in, shortened
 from rag.ingestion.loaders.raised import Notes
+from rag.ingestion.loaders.signatures import COMPOUND
+from rag.ingestion.loaders.values import DEFAULT_OPTIONS, CheckedFile, ExtractedDocument, ExtractionLimits, LoadOptions
 from rag.ingestion.loaders.word.numbering import Numbering
 from rag.ingestion.loaders.word.package import WordPackage, child, is_on, name_of, value
 from rag.ingestion.loaders.word.story import Line, Story, Tally, characters_in

@@ -1,8 +1,8 @@
-"""Load mails (.eml, .msg): header fields, then the text. Attached files are named, and can be extracted.
+"""Load mails (.eml): header fields, then the text. Attached files are named, and can be extracted.
 
 A mail inside the mail becomes a separate page with its header fields. If the text exists in several forms, plain text
 is read, unless HTML has much more text. Header fields are cut before parsing, because Python's parsers are slow on long
-fields.
+fields. Other mail formats are converted to mails first, and loaded with `load_mail`.
 """
 
 from __future__ import annotations
@@ -16,24 +16,18 @@ from email.message import Message
 from email.utils import parseaddr
 
 from rag.errors import DocumentError, FileDamaged, FileEmpty, FileProtected, TooManyPages
-from rag.ingestion.loaders import (
-    DEFAULT_OPTIONS,
-    HEAD_END,
-    CheckedFile,
-    ExtractedDocument,
-    LoadOptions,
-    is_outlook,
-    looks_like_mail,
-)
 from rag.ingestion.loaders.characters import normalise_characters
 from rag.ingestion.loaders.decoding import decoded
+from rag.ingestion.loaders.format_table import file_formats
 from rag.ingestion.loaders.html import load_html
-from rag.ingestion.loaders.mail_fields import parsed_mail
+from rag.ingestion.loaders.loader import function_of
+from rag.ingestion.loaders.mail_fields import ConvertedMail, parsed_mail
 from rag.ingestion.loaders.office_package import guarded
-from rag.ingestion.loaders.outlook import MAIL, OUTLOOK, OutlookMail, mail_of
 from rag.ingestion.loaders.page_text import attachment_remarks, letters_in
 from rag.ingestion.loaders.raised import FOREIGN
 from rag.ingestion.loaders.rtf import SIGNATURE, load_rtf
+from rag.ingestion.loaders.signatures import HEAD_END
+from rag.ingestion.loaders.values import DEFAULT_OPTIONS, CheckedFile, ExtractedDocument, LoadOptions
 from rag.types import Page, Section
 
 NO_TEXT = "This mail has no text of its own."
@@ -109,35 +103,21 @@ def load_eml(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extracte
     The title is the subject, the author is the sender. Raises `FileProtected` for an encrypted email, `TooManyPages`
     for too many emails, else `FileDamaged`.
     """
-    return guarded(lambda: _load_mails(_parse(content), options))
+    return guarded(lambda: load_mail(parse_mail(content), options))
 
 
 def check_eml(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
     """Check that the file is an email, and count the attached emails. Raises the errors of `load_eml`."""
-    return guarded(lambda: CheckedFile(page_count=len(_load_mails(_parse(content), options).pages)))
-
-
-def load_msg(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
-    """Load an Outlook message like an email, with the errors of `load_eml`."""
-    return guarded(lambda: _load_mails(mail_of(content), options))
-
-
-def check_msg(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
-    """Open an Outlook message and count the emails inside, with the errors of `load_eml`."""
-    return guarded(lambda: CheckedFile(page_count=len(_load_mails(mail_of(content), options).pages)))
+    return guarded(lambda: CheckedFile(page_count=len(load_mail(parse_mail(content), options).pages)))
 
 
 def attached_to_eml(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Iterator[tuple[str, bytes]]:
     """Yield the files attached to an email, and to emails inside, with the errors of `load_eml`."""
-    yield from _attached_files(guarded(lambda: _parse(content)), options)
+    yield from files_attached_to(guarded(lambda: parse_mail(content)), options)
 
 
-def attached_to_msg(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Iterator[tuple[str, bytes]]:
-    """Yield the files attached to an Outlook message, and to emails inside, with the errors of `load_eml`."""
-    yield from _attached_files(guarded(lambda: mail_of(content, with_files=True)), options)
-
-
-def _attached_files(mail: Message, options: LoadOptions) -> Iterator[tuple[str, bytes]]:
+def files_attached_to(mail: Message, options: LoadOptions) -> Iterator[tuple[str, bytes]]:
+    """Yield name and content of the files attached to a mail, and to mails inside."""
     waiting, count = [(mail, 0)], 0
     while waiting and count < options.limits.maximum_pages:
         each, depth = waiting.pop(0)
@@ -150,7 +130,8 @@ def _attached_files(mail: Message, options: LoadOptions) -> Iterator[tuple[str, 
         waiting[:0] = [(inner, depth + 1) for inner in body.enclosed]
 
 
-def _parse(content: bytes) -> Message:
+def parse_mail(content: bytes) -> Message:
+    """Parse an email with all parts. Raises `FileDamaged` for other files."""
     content = content.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n\t ")
     end = HEAD_END.search(content, 0, LONGEST_HEAD)
     if end is None and len(content) > LONGEST_HEAD:
@@ -164,7 +145,8 @@ def _parse(content: bytes) -> Message:
     return mail
 
 
-def _load_mails(mail: Message, options: LoadOptions) -> ExtractedDocument:
+def load_mail(mail: Message, options: LoadOptions) -> ExtractedDocument:
+    """Load a parsed mail as a page, and each attached mail as a further page. Raises the errors of `load_eml`."""
     pages: list[Page] = []
     sections: list[Section] = []
     position = 0
@@ -212,7 +194,7 @@ def _page(
     if heads.get("Subject"):
         sections.insert(0, Section(title=heads["Subject"][:200], level=1, page=number, start=0))
     warnings += body.warnings
-    if isinstance(mail, OutlookMail):
+    if isinstance(mail, ConvertedMail):
         warnings += mail.notes
     if mail.get_content_type() == "message/partial":
         warnings.append(PARTIAL)
@@ -356,18 +338,21 @@ def _read_leaf(part: Message, body: _Body, *, is_first: bool) -> None:
 
 
 def _attached_mail(part: Message, kind: str, name: str | None) -> Message | None:
-    """Return the email in an attached .eml or .msg file; `None` for other files and damaged emails."""
-    if kind not in (OUTLOOK, MAIL) and not (name or "").lower().endswith((".msg", ".eml")):
+    """Return the email in an attached file; `None` for other files and damaged emails."""
+    formats = [loader for loader in file_formats().mails if loader.is_installed]
+    if not any(kind == loader.media_type or (name or "").lower().endswith(loader.endings) for loader in formats):
         return None
     content = part.get_payload(decode=True)
     if not isinstance(content, bytes):
         return None
+    loader = next((each for each in formats if each.is_sure(content) or each.looks_like(content)), None)
+    if loader is None:
+        return None
     try:
-        if is_outlook(content):
-            return guarded(lambda: mail_of(content))
-        return guarded(lambda: _parse(content)) if looks_like_mail(content) else None
+        mail: Message = guarded(lambda: function_of(loader.parses_mail)(content))
     except DocumentError:
         return None
+    return mail
 
 
 def _file_name(name: str | None) -> str:

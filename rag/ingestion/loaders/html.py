@@ -17,12 +17,12 @@ import lxml.html
 from lxml import etree
 
 from rag.errors import FileEmpty
-from rag.ingestion.loaders import DEFAULT_OPTIONS, ExtractedDocument, LoadOptions
 from rag.ingestion.loaders.characters import normalise_characters
 from rag.ingestion.loaders.decoding import decoded
 from rag.ingestion.loaders.html_styles import StyleRules, is_hidden, is_machine_data, is_struck, shift_of, style_rules
 from rag.ingestion.loaders.page_text import STRUCK_TEXT, UNREAD_TEXT, letters_in, shortened
 from rag.ingestion.loaders.raised import FOREIGN, Notes, bare, lowered_part, notes_below, raised_part, small
+from rag.ingestion.loaders.values import DEFAULT_OPTIONS, ExtractedDocument, LoadOptions
 from rag.ingestion.loaders.word.numbering import formatted
 from rag.text.dates import backdated_at_from
 from rag.text.tables import lines_of, rows_in_words

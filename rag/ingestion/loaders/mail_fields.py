@@ -26,6 +26,14 @@ class _Policy(Compat32):
         return value
 
 
+class ConvertedMail(Message):
+    """An email made from a different format. `notes` are warnings about unread parts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.notes: list[str] = []
+
+
 def parsed_mail(content: bytes) -> Message:
     """Parse an email with all parts. Raises `RecursionError` for very deep nesting."""
     return message_from_bytes(content, policy=_Policy())

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 
 from rag.errors import FileEmpty
 from rag.ingestion.chunking.markdown import FENCE, headings_of
-from rag.ingestion.loaders import DEFAULT_OPTIONS, ExtractedDocument, LoadOptions
 from rag.ingestion.loaders.characters import normalise_characters
 from rag.ingestion.loaders.decoding import decoded
 from rag.ingestion.loaders.html import load_html
@@ -30,6 +29,7 @@ from rag.ingestion.loaders.raised import (
     with_small_parts,
 )
 from rag.ingestion.loaders.text import BLANK_LINES
+from rag.ingestion.loaders.values import DEFAULT_OPTIONS, ExtractedDocument, LoadOptions
 from rag.types import Page, Section
 
 #: Facts between lines of dashes before the first line in some Markdown files.

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from rag.errors import SettingsError
-from rag.ingestion.loaders import marks_from_json
 from rag.ingestion.loaders.characters import normalise_characters
 from rag.ingestion.loaders.page_tables import PageTable, RulingLines, Word, tables_among
 from rag.ingestion.loaders.page_text import BLANK_PAGE, PICTURED_PAGE
 from rag.ingestion.loaders.pdf_objects import Box
 from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.loaders.values import marks_from_json
 from rag.language import N_
 from rag.money.durable_calls import DurableRecogniser, Receipt
 from rag.providers import TextRecogniser

@@ -15,7 +15,8 @@ from typing import Any, ClassVar, TypeVar
 from lxml import etree
 
 from rag.errors import DocumentError, FileDamaged, FileProtected, FileTooLarge
-from rag.ingestion.loaders import COMPOUND, ExtractionLimits
+from rag.ingestion.loaders.signatures import COMPOUND
+from rag.ingestion.loaders.values import ExtractionLimits
 
 SCHEMAS = "http://schemas.openxmlformats.org/"
 R = "{" + SCHEMAS + "officeDocument/2006/relationships}"

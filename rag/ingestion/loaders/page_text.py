@@ -44,6 +44,10 @@ FEWEST_PAGES = 3
 STRUCK_TEXT = "Struck-through text was left out: “{text}”."
 #: Warning for a page whose text is incomplete according to a second count.
 UNREAD_TEXT = ("1 character of the text was not read.", "{count} characters of the text were not read.")
+UNREAD_PICTURES = (
+    "1 picture may contain text that was not read.",
+    "{count} pictures may contain text that was not read.",
+)
 #: Warning for a page with columns in an uncertain order.
 UNSURE_ORDER = (
     "Columns of text stand side by side on this page, so their order is uncertain. Compare the text with the page."

@@ -26,7 +26,6 @@ from rag.errors import (
     PdfHasNoPages,
     TooManyPages,
 )
-from rag.ingestion.loaders import DEFAULT_OPTIONS, CheckedFile, ExtractedDocument, ExtractionLimits, LoadOptions
 from rag.ingestion.loaders.characters import normalise_characters
 from rag.ingestion.loaders.page_marks import parts_of_page
 from rag.ingestion.loaders.page_text import (
@@ -53,6 +52,7 @@ from rag.ingestion.loaders.pdf_structure import (
 )
 from rag.ingestion.loaders.pdf_text import read_page
 from rag.ingestion.loaders.pictures import looks_like_print
+from rag.ingestion.loaders.values import DEFAULT_OPTIONS, CheckedFile, ExtractedDocument, ExtractionLimits, LoadOptions
 from rag.language import N_
 from rag.types import Page, PageMark
 

@@ -13,16 +13,16 @@ from contextlib import contextmanager, nullcontext
 from math import hypot
 from typing import Any
 
-import pi_heif
 import pypdfium2
 from PIL import ExifTags, Image, ImageChops, ImageDraw, ImageFilter, UnidentifiedImageError
 
-from rag.errors import FileDamaged, FileKindUnknown, FileTooLarge, PdfDamaged, TooManyPages
-from rag.ingestion.loaders import PHONE_PICTURE, CheckedFile, ExtractedDocument, LoadOptions
+from rag.errors import FileDamaged, FileTooLarge, PdfDamaged, TooManyPages
+from rag.ingestion.loaders.format_table import file_formats
+from rag.ingestion.loaders.loader import function_of
 from rag.ingestion.loaders.page_text import BLANK_PAGE
 from rag.ingestion.loaders.pdf_fonts import open_pdf
 from rag.ingestion.loaders.pdf_objects import Box, turned
-from rag.sandbox.child_process import threads_allowed
+from rag.ingestion.loaders.values import CheckedFile, ExtractedDocument, LoadOptions
 from rag.types import Page
 
 #: Colours multiplied with the page to keep print dark: for a passage, and for the used sentence.
@@ -233,9 +233,6 @@ def as_ink(content: bytes) -> bytes:
     return buffer.getvalue()
 
 
-FORMATS = ("PNG", "JPEG", "TIFF", "WEBP", "BMP", "HEIF")
-#: Formats with a page for each picture.
-WITH_PAGES = ("TIFF", "HEIF")
 #: An A4 page in points: a drawing's scale refers to it, because pictures rarely know their true size.
 PAGE = (595, 842)
 #: The tones in a blank frame differ by less than this, of 256.
@@ -246,8 +243,6 @@ TRANSPOSITIONS = {
     5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_270, 7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }  # fmt: skip
-pi_heif.register_heif_opener(thumbnails=False, depth_images=False, aux_images=False, decode_threads=0)
-WITHOUT_THREADS = "This is a picture in the format of phones (HEIC). Save it as JPEG and upload that."
 DAMAGED = "This picture is damaged and cannot be opened. Save it again and upload that."
 
 
@@ -300,22 +295,21 @@ def pictures_as_pdf(content: bytes, numbers: Sequence[int]) -> bytes:
 
 @contextmanager
 def opened(content: bytes) -> Iterator[Image.Image]:
-    """Yield an image, opened without decoding, if it is within the size limits. Raises `FileDamaged` and
-    `FileTooLarge`.
+    """Yield an image, opened without decoding, if it is within the size limits.
+
+    Raises `FileDamaged`, `FileTooLarge`, and `FileKindUnknown` if packages for the format are missing.
     """
-    is_of_phone = PHONE_PICTURE.match(content) is not None
-    # The decoder starts a thread for each part, and ends the process if this fails.
-    with threads_allowed() if is_of_phone else nullcontext(True) as can_decode:
-        if not can_decode:
-            raise FileKindUnknown(WITHOUT_THREADS)
-        with _open(content) as picture:
-            yield picture
+    formats = file_formats()
+    own = formats.picture_of(content)
+    names = tuple(loader.pillow_format for loader in formats.pictures if not loader.decoding or loader is own)
+    with function_of(own.decoding)() if own and own.decoding else nullcontext(), _open(content, names) as picture:
+        yield picture
 
 
 @contextmanager
-def _open(content: bytes) -> Iterator[Image.Image]:
+def _open(content: bytes, formats: tuple[str, ...]) -> Iterator[Image.Image]:
     try:
-        with Image.open(io.BytesIO(content), formats=FORMATS) as picture:
+        with Image.open(io.BytesIO(content), formats=formats) as picture:
             yield picture
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as exc:
         raise too_large() from exc
@@ -325,7 +319,8 @@ def _open(content: bytes) -> Iterator[Image.Image]:
 
 def frames_of(picture: Image.Image) -> int:
     """Count the pages; an animation is a single page."""
-    return int(getattr(picture, "n_frames", 1)) if picture.format in WITH_PAGES else 1
+    has_pages = any(loader.has_pages for loader in file_formats().pictures if loader.pillow_format == picture.format)
+    return int(getattr(picture, "n_frames", 1)) if has_pages else 1
 
 
 def frame_of(picture: Image.Image, number: int, *, scale: float) -> Image.Image:

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rag.errors import FileDamaged, TooManyPages
-from rag.ingestion.loaders import DEFAULT_OPTIONS, CheckedFile, ExtractedDocument, LoadOptions
 from rag.ingestion.loaders.characters import normalise_characters
 from rag.ingestion.loaders.drawing import DIAGRAM, is_hidden, is_large, local_name
 from rag.ingestion.loaders.office_package import SCHEMAS, A, OfficePackage, R, guarded, require_package
 from rag.ingestion.loaders.page_text import BLANK_PAGE, STRUCK_TEXT, UNREAD_TEXT, letters_in, shortened
 from rag.ingestion.loaders.raised import placed_in_cell
+from rag.ingestion.loaders.values import DEFAULT_OPTIONS, CheckedFile, ExtractedDocument, LoadOptions
 from rag.text.tables import guessed_head_rows, lines_of
 from rag.types import Page, Section
 

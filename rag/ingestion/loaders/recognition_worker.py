@@ -22,11 +22,11 @@ from PIL import Image, UnidentifiedImageError
 from rapidocr.utils.process_img import get_rotate_crop_image
 
 from rag.errors import FileDamaged
-from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.page_tables import MOST_SEGMENTS, RulingLines, Word
 from rag.ingestion.loaders.pdf_objects import Box
 from rag.ingestion.loaders.reading_order import arranged, with_spaces
 from rag.ingestion.loaders.sandbox_tasks import serve_tasks
+from rag.ingestion.loaders.values import ExtractionLimits
 from rag.sandbox.child_process import Reply, answers_to_parent, bound_child, write_message
 
 #: The package's files, given by name: RapidOCR would download others.

@@ -14,12 +14,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from rag.errors import FileDamaged
-from rag.ingestion.loaders import DEFAULT_OPTIONS, CheckedFile, ExtractedDocument, LoadOptions
 from rag.ingestion.loaders.characters import normalise_characters
 from rag.ingestion.loaders.docx import HIDDEN_TEXT, joined_lines
 from rag.ingestion.loaders.office_package import guarded
 from rag.ingestion.loaders.page_text import STRUCK_TEXT, UNREAD_TEXT, letters_in, shortened
 from rag.ingestion.loaders.raised import FOREIGN, LOOKED_AT, PLACE, Notes, lowered, raised, small
+from rag.ingestion.loaders.values import DEFAULT_OPTIONS, CheckedFile, ExtractedDocument, LoadOptions
 from rag.ingestion.loaders.word.story import LONGEST_REPEATED, WIDEST, Line
 from rag.text.tables import guessed_head_rows, lines_of
 from rag.types import Page

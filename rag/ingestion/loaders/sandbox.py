@@ -39,7 +39,7 @@ from rag.errors import (
     TooManyPages,
 )
 from rag.ingestion.fairness import Slots
-from rag.ingestion.loaders import (
+from rag.ingestion.loaders.values import (
     DEFAULT_OPTIONS,
     AttachedFile,
     CheckedFile,

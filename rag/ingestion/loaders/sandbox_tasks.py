@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO, TypeAlias
 
 from rag.errors import DocumentError, FileDamaged, ReadingTookTooLong
-from rag.ingestion.loaders import ExtractionLimits
+from rag.ingestion.loaders.values import ExtractionLimits
 from rag.sandbox.child_process import Reply, answers_to_parent, bound_child, limit_time, read_message, write_message
 
 #: Takes a task, its limits and the answer stream; returns values and bytes.

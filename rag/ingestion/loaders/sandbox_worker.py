@@ -7,32 +7,23 @@ import importlib
 import pkgutil
 import sys
 import time
+from contextlib import nullcontext, suppress
 from dataclasses import asdict
 from typing import Any
 
 from PIL import Image
 
-from rag.ingestion.loaders import (
-    MODULES,
-    PHONE_PICTURE,
-    ExtractionLimits,
-    LoadOptions,
-    attached,
-    check,
-    is_picture,
-    load,
-)
+from rag.ingestion.loaders import attached, check, load
 from rag.ingestion.loaders.decoding import decoded
+from rag.ingestion.loaders.format_table import CORE, file_formats
 from rag.ingestion.loaders.pdf import pages_of
 from rag.ingestion.loaders.pictures import as_ink, as_png, draw_page, drawn_picture, pictures_as_pdf
 from rag.ingestion.loaders.sandbox_tasks import serve_tasks
+from rag.ingestion.loaders.values import ExtractionLimits, LoadOptions
 from rag.sandbox.child_process import Reply, answers_to_parent, bound_child, write_message
 
-#: Modules which read files, and modules imported only when called by them or by Python.
-LIBRARIES = (
-    *MODULES, "rag.ingestion.loaders.text",
-    "_strptime", "colorsys", "heapq", "pypdf.filters", "pypdf.generic._image_xobject",
-)  # fmt: skip
+#: Modules imported only when called by loaders or by Python.
+LIBRARIES = ("_strptime", "colorsys", "heapq", "pypdf.filters", "pypdf.generic._image_xobject")
 #: The most threads for this account while a decoder starts a thread. The application may have thousands under the same
 #: account.
 MOST_THREADS = 4096
@@ -52,6 +43,11 @@ def load_libraries() -> None:
     """Load everything needed for reading files. After confinement, even Python's own files may be out of reach."""
     for name in LIBRARIES:
         importlib.import_module(name)
+    for loader in file_formats().installed:
+        # A file in a format with a damaged package is refused; all others can be read.
+        with nullcontext() if loader in CORE else suppress(ImportError):
+            for name in loader.modules:
+                importlib.import_module(name)
     for module in pkgutil.iter_modules(encodings.__path__):
         # Encodings for other systems, and codecs which are no text encodings.
         if module.name not in ("mbcs", "oem", "bz2_codec", "zlib_codec"):
@@ -92,13 +88,13 @@ def perform(task: Reply, limits: ExtractionLimits, answers: Any) -> tuple[dict[s
         sizes = [[file.name, len(file.content)] for file in files]
         return {"files": sizes}, b"".join(file.content for file in files)
     if task.kind == "pages":
-        take_out = pictures_as_pdf if is_picture(task.blob) else pages_of
+        take_out = pictures_as_pdf if file_formats().picture_of(task.blob) else pages_of
         return {}, take_out(task.blob, values["numbers"])
     if task.kind == "picture":
-        is_of_phone = PHONE_PICTURE.match(task.blob) is not None
-        return {}, as_png(drawn_picture(task.blob, 1, scale=3.0) if is_of_phone else task.blob)
+        loader = file_formats().picture_of(task.blob)
+        return {}, as_png(drawn_picture(task.blob, 1, scale=3.0) if loader and loader.decoding else task.blob)
     if task.kind == "draw":
-        if is_picture(task.blob):
+        if file_formats().picture_of(task.blob):
             return {}, drawn_picture(task.blob, values["page"], scale=values["scale"])
         drawing = {name: values[name] for name in ("highlight", "sentence", "scale")}
         picture = draw_page(task.blob, values["page"], **drawing)

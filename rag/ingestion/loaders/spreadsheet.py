@@ -1,4 +1,4 @@
-"""Load workbooks (.xlsx, .xlsm, .xls, .ods): each sheet's visible content, with tables in rows below their heads.
+"""Load workbooks (.xlsx, .xlsm): each sheet's visible content, with tables in rows below their heads.
 
 Each sheet is a section, and starts a new page. Warnings on a sheet's first page name hidden content, and content which
 is not text. At the end, the letters in all cells are compared with the pages, and missing letters are counted.
@@ -13,14 +13,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rag.errors import TooManyPages
-from rag.ingestion.loaders import DEFAULT_OPTIONS, CheckedFile, ExtractedDocument, LoadOptions
 from rag.ingestion.loaders.office_package import guarded, require_package
-from rag.ingestion.loaders.open_document import require_open_document
 from rag.ingestion.loaders.page_text import BLANK_PAGE, UNREAD_TEXT, letters_in
-from rag.ingestion.loaders.sheets.ods import OpenWorkbook
 from rag.ingestion.loaders.sheets.sheet import ON_SHEET, UNREAD, Sheet, column_name
-from rag.ingestion.loaders.sheets.xls import OldWorkbook
 from rag.ingestion.loaders.sheets.xlsx import Workbook
+from rag.ingestion.loaders.values import DEFAULT_OPTIONS, CheckedFile, ExtractedDocument, LoadOptions
 from rag.text.tables import AMOUNT, MOST_HEAD_ROWS, are_heads, guessed_head_rows, lines_of, row_in_words
 from rag.types import Page, Section
 
@@ -35,7 +32,7 @@ def load_xlsx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extract
     def read() -> ExtractedDocument:
         workbook = Workbook(content)
         properties = workbook.properties()
-        return loaded(
+        return document_of_sheets(
             workbook.sheets(), len(workbook), workbook.hidden, options, properties["title"], properties["creator"]
         )
 
@@ -48,42 +45,7 @@ def check_xlsx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Checke
     return guarded(lambda: CheckedFile(page_count=max(len(Workbook(content)), 1)))
 
 
-def load_xls(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
-    """Load an Excel workbook from before 2007. Raises `FileProtected` for a protected file, else `FileDamaged`."""
-
-    def read() -> ExtractedDocument:
-        workbook = OldWorkbook(content)
-        return loaded(workbook.sheets(), len(workbook), workbook.hidden, options, "", workbook.author)
-
-    return guarded(read)
-
-
-def check_xls(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
-    """Check that the file opens, and count its sheets. Raises the errors of `load_xls`."""
-    return guarded(lambda: CheckedFile(page_count=max(len(OldWorkbook(content)), 1)))
-
-
-def load_ods(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
-    """Load a LibreOffice workbook, with the file's properties. Raises the errors of `load_xlsx`."""
-    require_open_document(content, options.limits)
-
-    def read() -> ExtractedDocument:
-        workbook = OpenWorkbook(content)
-        properties = workbook.properties()
-        return loaded(
-            workbook.sheets(), workbook.count(), workbook.hidden, options, properties["title"], properties["creator"]
-        )
-
-    return guarded(read)
-
-
-def check_ods(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
-    """Check that the file is a valid package, and count its sheets. Raises the errors of `load_ods`."""
-    require_open_document(content, options.limits)
-    return guarded(lambda: CheckedFile(page_count=max(OpenWorkbook(content).count(), 1)))
-
-
-def loaded(
+def document_of_sheets(
     sheets: Iterable[Sheet], count: int, hidden: Sequence[str], options: LoadOptions, title: str, author: str
 ) -> ExtractedDocument:
     """Convert sheets to text pages, with warnings about unread content."""

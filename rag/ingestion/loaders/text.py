@@ -10,10 +10,10 @@ import csv
 import io
 import re
 
-from rag.ingestion.loaders import DEFAULT_OPTIONS, CheckedFile, ExtractedDocument, LoadOptions
 from rag.ingestion.loaders.characters import normalise_characters
 from rag.ingestion.loaders.decoding import decoded
 from rag.ingestion.loaders.fixed_width import with_tables
+from rag.ingestion.loaders.values import DEFAULT_OPTIONS, CheckedFile, ExtractedDocument, LoadOptions
 from rag.types import Page
 
 LINE_END = re.compile(r"\r\n|\r|\n")

@@ -12,8 +12,10 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from rag.errors import DocumentError, InvalidInput
-from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_hidden, is_readable, kind_of
+from rag.ingestion.loaders.detection import kind_of
+from rag.ingestion.loaders.format_table import file_formats, is_hidden, is_readable
 from rag.ingestion.loaders.sandbox import sandbox_of
+from rag.ingestion.loaders.values import ExtractionLimits
 from rag.ingestion.sources.sync import SourceContent, SourceItem
 from rag.retrieval.countries import countries_in
 from rag.settings import Settings
@@ -157,4 +159,4 @@ def _file_content(file: FoundFile) -> SourceContent:
     if file.refusal:
         raise DocumentError(file.refusal)
     kind = kind_of(file.content, file.name)
-    return SourceContent(file_name=file.name, content=file.content, mime_type=MIME_TYPES[kind])
+    return SourceContent(file_name=file.name, content=file.content, mime_type=file_formats().by_kind[kind].media_type)

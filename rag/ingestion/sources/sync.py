@@ -19,7 +19,7 @@ from psycopg.types.json import Jsonb
 from rag.errors import DocumentAlreadyStored, InvalidInput, RagError
 from rag.ingestion.document_jobs import TEMPORARY, JobQueue
 from rag.ingestion.document_rows import request_file_removal
-from rag.ingestion.loaders import title_from_file_name
+from rag.ingestion.loaders.titles import title_from_file_name
 from rag.ingestion.uploads import display_name
 from rag.profiles import profile_of
 from rag.storage.database import Database, queries

@@ -22,7 +22,7 @@ from rag.errors import (
     ProviderQuotaExhausted,
     ProviderUnavailable,
 )
-from rag.ingestion.loaders import ExtractionLimits
+from rag.ingestion.loaders.values import ExtractionLimits
 from rag.providers.addresses import is_public, literal_address
 from rag.providers.bounds import TOO_LARGE, USUAL, Bounds, bounded, timed
 from rag.providers.outward import OutwardTransport

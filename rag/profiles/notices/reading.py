@@ -15,7 +15,6 @@ from typing import Any
 
 from rag.errors import DocumentError, FileEmpty, ProviderError
 from rag.ingestion.document_jobs import TEMPORARY, DocumentGone, DocumentJob, JobControl
-from rag.ingestion.loaders import ExtractedDocument, page_from_json
 from rag.ingestion.loaders.attachments import (
     NOTES,
     AttachmentLimits,
@@ -27,6 +26,7 @@ from rag.ingestion.loaders.attachments import (
 )
 from rag.ingestion.loaders.ocr import TextRecognition, pages_to_recognise, with_recognised
 from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.loaders.values import ExtractedDocument, page_from_json
 from rag.language import N_
 from rag.money.durable_calls import DurableCalls, DurableChatModel, Receipt
 from rag.profiles.notices.posts import PostAttachment, milliseconds, post_from_bytes

@@ -18,7 +18,7 @@ from rag.errors import (
     ProviderUnavailable,
     RagError,
 )
-from rag.ingestion.loaders import ExtractionLimits
+from rag.ingestion.loaders.values import ExtractionLimits
 from rag.ingestion.sources.permissions import moment_of
 from rag.integrations.sources.remote import (
     ATTEMPTS,

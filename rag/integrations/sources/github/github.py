@@ -24,7 +24,7 @@ from rag.errors import (
     ProviderUnavailable,
     SettingsError,
 )
-from rag.ingestion.loaders import MIME_TYPES
+from rag.ingestion.loaders.format_table import file_formats
 from rag.ingestion.sources.sync import SourceContent, SourceItem
 from rag.providers.bounds import bound
 from rag.settings import Settings
@@ -263,7 +263,7 @@ class GitHubSource:
             file_name=f"{repository.name}.md",
             content=content,
             source_hash=hashlib.sha256(content.removeprefix(f"{repository.front()}\n".encode())).hexdigest(),
-            mime_type=MIME_TYPES["markdown"],
+            mime_type=file_formats().by_kind["markdown"].media_type,
             title=repository.name,
             metadata={"is_named": True},
         )

@@ -31,7 +31,9 @@ from rag.errors import (
     ProviderQuotaExhausted,
     ProviderUnavailable,
 )
-from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_followed, kind_of
+from rag.ingestion.loaders.detection import media_type_of
+from rag.ingestion.loaders.format_table import file_formats, is_followed
+from rag.ingestion.loaders.values import ExtractionLimits
 from rag.ingestion.sources.permissions import EVERYBODY, Readers, SharedFolderSource
 from rag.ingestion.sources.sync import SourceContent, SourceItem
 from rag.integrations.sources.google_drive.sign_in import SCOPE
@@ -275,7 +277,8 @@ class GoogleDriveSource(SharedFolderSource):
             kind = EXPORTED[entry["mime"]]
             name = f"{name}.{kind}"
             try:
-                with self._api.stream(f"{path}/export", {"mimeType": MIME_TYPES[kind]}) as answer:
+                exported = {"mimeType": file_formats().by_kind[kind].media_type}
+                with self._api.stream(f"{path}/export", exported) as answer:
                     content = read_within(answer, self._limits)
             except ProviderKeyRejected as exc:
                 raise DocumentError(
@@ -288,7 +291,7 @@ class GoogleDriveSource(SharedFolderSource):
         return SourceContent(
             file_name=name,
             content=content,
-            mime_type=MIME_TYPES[kind_of(content, name)],
+            mime_type=media_type_of(content, name),
             title=str(entry["name"]) if entry["mime"] in EXPORTED else "",
             metadata={"pageUrl": entry["url"]} if entry.get("url") else {},
         )

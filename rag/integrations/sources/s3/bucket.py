@@ -31,7 +31,9 @@ from rag.errors import (
     ProviderKeyRejected,
     ProviderUnavailable,
 )
-from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_followed, kind_of
+from rag.ingestion.loaders.detection import media_type_of
+from rag.ingestion.loaders.format_table import is_followed
+from rag.ingestion.loaders.values import ExtractionLimits
 from rag.ingestion.sources.sync import SourceContent, SourceItem
 from rag.integrations.sources.remote import fields_of, private_network, require_size
 from rag.providers.addresses import is_public, resolve
@@ -147,7 +149,7 @@ class BucketSource:
                 answer.release_conn()
         require_size(len(content), self._limits)
         file_name = PurePosixPath(name).name
-        return SourceContent(file_name=file_name, content=content, mime_type=MIME_TYPES[kind_of(content, file_name)])
+        return SourceContent(file_name=file_name, content=content, mime_type=media_type_of(content, file_name))
 
 
 def _storage_address(address: str) -> Any:

@@ -19,7 +19,9 @@ import httpx
 import msal
 
 from rag.errors import InvalidInput, NotFound, ProviderKeyRejected, ProviderUnavailable
-from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_followed, kind_of
+from rag.ingestion.loaders.detection import media_type_of
+from rag.ingestion.loaders.format_table import is_followed
+from rag.ingestion.loaders.values import ExtractionLimits
 from rag.ingestion.sources.permissions import EVERYBODY, Readers, SharedFolderSource
 from rag.ingestion.sources.sync import SourceContent, SourceItem
 from rag.integrations.sources.remote import (
@@ -225,7 +227,7 @@ class SharePointSource(SharedFolderSource):
             content = read_within(answer, self._limits)
         name = str(entry["name"])
         metadata = {"pageUrl": entry["url"]} if entry.get("url") else {}
-        kind = MIME_TYPES[kind_of(content, name)]
+        kind = media_type_of(content, name)
         return SourceContent(file_name=name, content=content, mime_type=kind, metadata=metadata)
 
     # Permissions

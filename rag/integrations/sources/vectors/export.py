@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from rag.errors import InvalidInput
-from rag.ingestion.loaders import title_from_file_name
+from rag.ingestion.loaders.titles import title_from_file_name
 from rag.ingestion.passages import (
     LARGEST_NUMBER,
     Record,

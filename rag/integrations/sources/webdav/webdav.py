@@ -16,8 +16,10 @@ import httpx
 from webdav4.urls import join_url
 
 from rag.errors import DocumentError, InvalidInput, ProviderAnswerInvalid
-from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits, is_followed, is_hidden, kind_of
+from rag.ingestion.loaders.detection import media_type_of
+from rag.ingestion.loaders.format_table import is_followed, is_hidden
 from rag.ingestion.loaders.sandbox import TenantReader, answers_sandbox_of, well_formed
+from rag.ingestion.loaders.values import ExtractionLimits
 from rag.ingestion.sources.sync import SourceContent, SourceItem
 from rag.integrations.sources.remote import (
     client_for,
@@ -208,7 +210,7 @@ class WebdavSource:
             finally:
                 answer.close()
         file_name = PurePosixPath(name).name
-        return SourceContent(file_name=file_name, content=content, mime_type=MIME_TYPES[kind_of(content, file_name)])
+        return SourceContent(file_name=file_name, content=content, mime_type=media_type_of(content, file_name))
 
 
 def _entry_of(values: Mapping[str, Any]) -> Entry:

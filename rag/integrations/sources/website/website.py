@@ -23,8 +23,10 @@ import httpx
 from protego import Protego
 
 from rag.errors import DocumentError, InvalidInput, NotFound, ProviderUnavailable, RagError, ReadingTookTooLong
-from rag.ingestion.loaders import ENDINGS, MIME_TYPES, ExtractionLimits, kind_of
+from rag.ingestion.loaders.detection import media_type_of
+from rag.ingestion.loaders.format_table import file_formats
 from rag.ingestion.loaders.sandbox import TenantReader, answers_sandbox_of, well_formed
+from rag.ingestion.loaders.values import ExtractionLimits
 from rag.ingestion.sources.sync import SourceContent, SourceItem
 from rag.integrations.sources.remote import (
     client_for,
@@ -399,9 +401,9 @@ class WebsiteSource:
             name = f"{name}.txt"
         digest = hashlib.sha256(content).hexdigest()
         page = PageState(key=final, hash=digest, title=name)
-        if PurePosixPath(name).suffix.lower() not in ENDINGS or "noindex" in robots_tag:
+        if PurePosixPath(name).suffix.lower() not in file_formats().by_ending or "noindex" in robots_tag:
             return replace(page, may_be_read=False), SourceContent(file_name=name, content=b"")
-        kind = MIME_TYPES[kind_of(content, name)]
+        kind = media_type_of(content, name)
         return page, SourceContent(file_name=name, content=content, mime_type=kind, metadata={"pageUrl": final})
 
     def _read_html(
@@ -435,7 +437,7 @@ class WebsiteSource:
         return state, SourceContent(
             file_name=f"{name.removesuffix('.html')[:100]}.html",
             content=page_html,
-            mime_type=MIME_TYPES["html"],
+            mime_type=file_formats().by_kind["html"].media_type,
             title=title,
             metadata={"pageUrl": key},
         )

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from rag.errors import InvalidInput, NotFound, ProviderKeyRejected, ProviderQuotaExhausted, RagError
-from rag.ingestion.loaders import MIME_TYPES, ExtractionLimits
+from rag.ingestion.loaders.format_table import file_formats
+from rag.ingestion.loaders.values import ExtractionLimits
 from rag.integrations.sources.google_drive.google_drive import DriveFolder, GoogleDriveSource
 from rag.services import Services, program_of
 from rag.settings import Settings
@@ -160,4 +161,4 @@ def test_spreadsheets_of_google_are_taken_as_workbooks(
     assert syncs.sync_now(admin, collection).added == 1
     (document,) = app_services.documents.list("demo")
     assert (document.title, document.file_name) == ("Pay bands", "Pay bands.xlsx")
-    assert drive.exported == [MIME_TYPES["xlsx"]]
+    assert drive.exported == [file_formats().by_kind["xlsx"].media_type]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from rag.errors import DocumentError, InvalidInput, NotFound, ProviderKeyRejected, RagError
-from rag.ingestion.loaders import ExtractionLimits
+from rag.ingestion.loaders.values import ExtractionLimits
 from rag.integrations.sources.s3.bucket import Bucket, BucketSource
 from rag.services import Services, program_of
 from rag.settings import Settings

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rag.errors import DocumentError, InvalidInput, NotFound, ProviderKeyRejected, RagError
-from rag.ingestion.loaders import ExtractionLimits
+from rag.ingestion.loaders.values import ExtractionLimits
 from rag.ingestion.sources.permissions import NOBODY
 from rag.integrations.sources.sharepoint.sharepoint import Library, MicrosoftCloud, SharePointSource
 from rag.services import Services, program_of

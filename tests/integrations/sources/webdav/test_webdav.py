@@ -12,8 +12,8 @@ import pytest
 from webdav4 import multistatus
 
 from rag.errors import DocumentError, InvalidInput, NotFound, ProviderAnswerInvalid, ProviderKeyRejected, RagError
-from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.sandbox import answers_sandbox_of
+from rag.ingestion.loaders.values import ExtractionLimits
 from rag.integrations.sources.webdav.webdav import WORKER, WebdavFolder, WebdavSource
 from rag.services import Services, program_of
 from rag.settings import Settings

@@ -14,8 +14,8 @@ import trafilatura
 
 from rag.__main__ import command_line
 from rag.errors import InvalidInput, NotFound, ProviderUnavailable, ReadingTookTooLong
-from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.sandbox import Sandbox, TenantReader, answers_sandbox_of
+from rag.ingestion.loaders.values import ExtractionLimits
 from rag.ingestion.sources.sync import SourceItem
 from rag.integrations.sources.website.website import WORKER, Website, WebsiteSource
 from rag.profiles import profile_of

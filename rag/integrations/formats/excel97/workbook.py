@@ -1,4 +1,4 @@
-"""Read the visible sheets in an Excel workbook from before 2007 (.xls)."""
+"""Load Excel workbooks from before 2007 (.xls): the visible sheets."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from typing import Any
 import xlrd
 
 from rag.errors import FileProtected
-from rag.ingestion.loaders.office_package import require_unprotected
+from rag.ingestion.loaders.office_package import guarded, require_unprotected
 from rag.ingestion.loaders.raised import placed_in_cell
 from rag.ingestion.loaders.sheets.languages import LANGUAGES, Language
 from rag.ingestion.loaders.sheets.numbers import BUILT_IN, format_number, format_text
 from rag.ingestion.loaders.sheets.sheet import Sheet, Span
+from rag.ingestion.loaders.spreadsheet import document_of_sheets
+from rag.ingestion.loaders.values import DEFAULT_OPTIONS, CheckedFile, ExtractedDocument, LoadOptions
 
 #: A column at most this wide, in 256ths of a character, only separates other columns.
 NARROW = 900
@@ -33,6 +35,21 @@ BY_LANGUAGE = frozenset({14, 22, *range(27, 37), *range(50, 59)})
 BEGIN, END, OBJECT, OBJECT_TEXT, CONTINUED = 0x0809, 0x000A, 0x005D, 0x01B6, 0x003C
 #: Kinds of objects: charts, pictures, notes, and filter arrows.
 CHART, PICTURE, NOTE, DROP_DOWN = 5, 8, 25, 20
+
+
+def load_xls(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
+    """Load an Excel workbook from before 2007. Raises `FileProtected` for a protected file, else `FileDamaged`."""
+
+    def read() -> ExtractedDocument:
+        workbook = OldWorkbook(content)
+        return document_of_sheets(workbook.sheets(), len(workbook), workbook.hidden, options, "", workbook.author)
+
+    return guarded(read)
+
+
+def check_xls(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
+    """Check that the file opens, and count its sheets. Raises the errors of `load_xls`."""
+    return guarded(lambda: CheckedFile(page_count=max(len(OldWorkbook(content)), 1)))
 
 
 class OldWorkbook:

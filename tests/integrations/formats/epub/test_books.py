@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from rag.errors import DocumentError, FileDamaged, FileNotAsNamed, FileProtected
-from rag.ingestion.loaders import check, kind_of, load
+from rag.ingestion.loaders import check, load
+from rag.ingestion.loaders.detection import kind_of
 from rag.ingestion.loaders.sandbox import Sandbox
-from tests.ingestion.book_files import epub_file
 from tests.ingestion.word_files import word_file
+from tests.integrations.formats.epub.book_files import epub_file
 
 
 def test_each_chapter_is_a_page_with_its_headings() -> None:

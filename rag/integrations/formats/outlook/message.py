@@ -1,4 +1,4 @@
-"""Convert Outlook messages (.msg) to mails, with fields, text and attachments, for the reader in `eml.py`.
+"""Load Outlook messages (.msg): convert them to mails, with fields, text and attachments.
 
 A message is a compound file (MS-OXMSG), similar to a file system. Each property is a stream, and the name gives the
 property's number and type. Recipients, attachments and enclosed messages are storages, and each storage lists the
@@ -21,7 +21,10 @@ from olefile.olefile import STGTY_STREAM
 
 from rag.errors import FileDamaged
 from rag.ingestion.loaders.decoding import decoded
-from rag.ingestion.loaders.mail_fields import LONGEST_FIELD, parsed_head, parsed_mail
+from rag.ingestion.loaders.eml import files_attached_to, load_mail
+from rag.ingestion.loaders.mail_fields import LONGEST_FIELD, ConvertedMail, parsed_head, parsed_mail
+from rag.ingestion.loaders.office_package import guarded
+from rag.ingestion.loaders.values import DEFAULT_OPTIONS, CheckedFile, ExtractedDocument, LoadOptions
 
 NO_MESSAGE = "This file holds no Outlook message. Check that it is the right file."
 TOO_DEEP = "Part of this mail is nested too deeply to be read and was left out."
@@ -66,15 +69,22 @@ SIGNED, LOCKED = "ipm.note.smime.multipartsigned", "ipm.note.smime"
 SPECIAL = re.compile(r'[,;:<>@()"\\]')
 
 
-class OutlookMail(Message):
-    """An email made from an Outlook message. `notes` are warnings about unread parts."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.notes: list[str] = []
+def load_msg(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
+    """Load an Outlook message like an email, with the errors of `load_eml`."""
+    return guarded(lambda: load_mail(mail_of(content), options))
 
 
-def mail_of(content: bytes, *, with_files: bool = False) -> OutlookMail:
+def check_msg(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
+    """Open an Outlook message and count the emails inside, with the errors of `load_eml`."""
+    return guarded(lambda: CheckedFile(page_count=len(load_mail(mail_of(content), options).pages)))
+
+
+def attached_to_msg(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Iterator[tuple[str, bytes]]:
+    """Yield the files attached to an Outlook message, and to emails inside, with the errors of `load_eml`."""
+    yield from files_attached_to(guarded(lambda: mail_of(content, with_files=True)), options)
+
+
+def mail_of(content: bytes, *, with_files: bool = False) -> ConvertedMail:
     """Convert a message to an email, with the attached files' content if requested.
 
     Raises `FileDamaged` for a file without a message, and the errors from `olefile`.
@@ -200,8 +210,8 @@ def charset(content: bytes, sets: Sequence[str]) -> str:
     return sets[0] if sets else ""
 
 
-def _mail(message: _Storage, depth: int) -> OutlookMail:
-    mail = OutlookMail()
+def _mail(message: _Storage, depth: int) -> ConvertedMail:
+    mail = ConvertedMail()
     for name, value in _header_fields(message).items():
         mail[name] = value[:LONGEST_FIELD]
     kind = message.text(CLASS)

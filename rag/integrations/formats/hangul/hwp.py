@@ -19,13 +19,13 @@ from lxml import etree
 from olefile import OleFileIO
 
 from rag.errors import FileDamaged, FileKindUnknown, FileProtected
-from rag.ingestion.loaders import COMPOUND, DEFAULT_OPTIONS, ZIP, CheckedFile, ExtractedDocument, LoadOptions
 from rag.ingestion.loaders.drawing import local_name
-from rag.ingestion.loaders.epub import PICTURES
 from rag.ingestion.loaders.markdown import load_markdown
 from rag.ingestion.loaders.office_package import OfficePackage, guarded, require_unpacked
-from rag.ingestion.loaders.page_text import UNREAD_TEXT, letters_in
+from rag.ingestion.loaders.page_text import UNREAD_PICTURES, UNREAD_TEXT, letters_in
 from rag.ingestion.loaders.raised import RAISED
+from rag.ingestion.loaders.signatures import COMPOUND, ZIP
+from rag.ingestion.loaders.values import DEFAULT_OPTIONS, CheckedFile, ExtractedDocument, LoadOptions
 
 try:
     import unhwp
@@ -146,7 +146,7 @@ def _without_controls(text: bytes) -> str:
 UNREAD = {
     "comments": ("1 comment was not read.", "{count} comments were not read."),
     "embedded": ("1 embedded file was not read.", "{count} embedded files were not read."),
-    "pictures": PICTURES,
+    "pictures": UNREAD_PICTURES,
     "text": UNREAD_TEXT,
 }
 SECTION = re.compile(r"contents/section\d+\.xml")

@@ -6,8 +6,8 @@ import zipfile
 from typing import Any, ClassVar
 
 from rag.errors import DocumentError, FileDamaged, FileProtected
-from rag.ingestion.loaders import ExtractionLimits
 from rag.ingestion.loaders.office_package import OfficePackage, require_unpacked
+from rag.ingestion.loaders.values import ExtractionLimits
 
 SPACE = "urn:oasis:names:tc:opendocument:xmlns:"
 OFFICE, TABLE, TEXT, DRAW, STYLE, PRESENTATION = (

@@ -9,17 +9,17 @@ from typing import ClassVar
 from urllib.parse import unquote
 
 from rag.errors import FileDamaged, FileProtected, TooManyPages
-from rag.ingestion.loaders import DEFAULT_OPTIONS, CheckedFile, ExtractedDocument, LoadOptions
 from rag.ingestion.loaders.drawing import local_name
 from rag.ingestion.loaders.html import load_html
 from rag.ingestion.loaders.office_package import OfficePackage, guarded, require_unpacked
+from rag.ingestion.loaders.page_text import UNREAD_PICTURES
+from rag.ingestion.loaders.values import DEFAULT_OPTIONS, CheckedFile, ExtractedDocument, LoadOptions
 from rag.types import Page, Section
 
 DC = "{http://purl.org/dc/elements/1.1/}"
 CONTAINER, ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
 #: Media types of chapters; a cover may be a separate picture.
 CHAPTERS = ("application/xhtml+xml", "text/html")
-PICTURES = ("1 picture may contain text that was not read.", "{count} pictures may contain text that was not read.")
 #: A chapter's links to style sheets, within the first bytes.
 LINK, HREF = (
     re.compile(rb"<link\b[^>]{0,2000}>", re.IGNORECASE),
@@ -129,4 +129,4 @@ def _load_chapters(book: Book, options: LoadOptions) -> ExtractedDocument:
 
 def _pictures(content: bytes) -> tuple[str, ...]:
     count = content.count(b"<img") + content.count(b"<image")
-    return (PICTURES[count > 1].format(count=f"{count:,}"),) if count else ()
+    return (UNREAD_PICTURES[count > 1].format(count=f"{count:,}"),) if count else ()

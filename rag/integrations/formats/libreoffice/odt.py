@@ -12,13 +12,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rag.errors import FileDamaged
-from rag.ingestion.loaders import DEFAULT_OPTIONS, CheckedFile, ExtractedDocument, LoadOptions
 from rag.ingestion.loaders.characters import normalise_characters
 from rag.ingestion.loaders.docx import joined_lines
 from rag.ingestion.loaders.drawing import local_name
 from rag.ingestion.loaders.html import linear_formula
 from rag.ingestion.loaders.office_package import guarded
-from rag.ingestion.loaders.open_document import (
+from rag.ingestion.loaders.page_text import STRUCK_TEXT, UNREAD_TEXT, letters_in, shortened
+from rag.ingestion.loaders.raised import FOREIGN, LOOKED_AT, Notes, lowered, raised, small
+from rag.ingestion.loaders.values import DEFAULT_OPTIONS, CheckedFile, ExtractedDocument, LoadOptions
+from rag.ingestion.loaders.word.numbering import formatted
+from rag.ingestion.loaders.word.story import LONGEST_REPEATED, WIDEST, Line
+from rag.integrations.formats.libreoffice.open_document import (
     MATH,
     OFFICE,
     STYLE,
@@ -31,10 +35,6 @@ from rag.ingestion.loaders.open_document import (
     place_of,
     require_open_document,
 )
-from rag.ingestion.loaders.page_text import STRUCK_TEXT, UNREAD_TEXT, letters_in, shortened
-from rag.ingestion.loaders.raised import FOREIGN, LOOKED_AT, Notes, lowered, raised, small
-from rag.ingestion.loaders.word.numbering import formatted
-from rag.ingestion.loaders.word.story import LONGEST_REPEATED, WIDEST, Line
 from rag.text.tables import guessed_head_rows, lines_of
 from rag.types import Page
 

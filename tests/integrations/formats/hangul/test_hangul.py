@@ -7,10 +7,22 @@ from pathlib import Path
 import pytest
 
 from rag.errors import DocumentError, FileDamaged, FileProtected, FileTooLarge
-from rag.ingestion.loaders import ExtractedDocument, ExtractionLimits, LoadOptions, kind_of
-from rag.ingestion.loaders.hwp import check_hwp, load_hwp
+from rag.ingestion.loaders.detection import kind_of
 from rag.ingestion.loaders.sandbox import Sandbox
-from tests.ingestion.hangul_files import BOLD, HEADING, RAISED, STRUCK, box, hwp, hwpx, paragraph, run, table
+from rag.ingestion.loaders.values import ExtractedDocument, ExtractionLimits, LoadOptions
+from rag.integrations.formats.hangul.hwp import check_hwp, load_hwp
+from tests.integrations.formats.hangul.hangul_files import (
+    BOLD,
+    HEADING,
+    RAISED,
+    STRUCK,
+    box,
+    hwp,
+    hwpx,
+    paragraph,
+    run,
+    table,
+)
 
 
 def text_of(*paragraphs: str) -> str:

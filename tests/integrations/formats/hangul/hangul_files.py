@@ -8,7 +8,7 @@ import zipfile
 import zlib
 from html import escape
 
-from tests.ingestion.message_files import compound_file
+from tests.ingestion.compound_files import compound_file
 
 NAMES = " ".join(
     f'xmlns:{short}="http://www.hancom.co.kr/hwpml/2011/{name}"'

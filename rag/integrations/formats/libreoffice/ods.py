@@ -1,4 +1,4 @@
-"""Read the sheets in a LibreOffice workbook (.ods). The file stores each cell's text as shown."""
+"""Load LibreOffice workbooks (.ods): the visible sheets. The file stores each cell's text as shown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag.ingestion.loaders.drawing import local_name
-from rag.ingestion.loaders.open_document import (
+from rag.ingestion.loaders.office_package import guarded
+from rag.ingestion.loaders.raised import placed_in_cell
+from rag.ingestion.loaders.sheets.sheet import MOST_COLUMNS, MOST_ROWS, Sheet, Span
+from rag.ingestion.loaders.spreadsheet import document_of_sheets
+from rag.ingestion.loaders.values import DEFAULT_OPTIONS, CheckedFile, ExtractedDocument, LoadOptions
+from rag.integrations.formats.libreoffice.open_document import (
     DRAW,
     FO,
     OFFICE,
@@ -21,9 +26,8 @@ from rag.ingestion.loaders.open_document import (
     is_large,
     is_struck,
     place_of,
+    require_open_document,
 )
-from rag.ingestion.loaders.raised import placed_in_cell
-from rag.ingestion.loaders.sheets.sheet import MOST_COLUMNS, MOST_ROWS, Sheet, Span
 
 LOOKED_AT = (f"{STYLE}style", f"{TABLE}table-column", f"{TABLE}table-row", f"{TABLE}shapes", f"{TABLE}table")
 #: A column at most this wide, in centimetres, only separates other columns.
@@ -45,6 +49,26 @@ class Look:
     width: float | None = None
     #: "super", "sub" or "".
     place: str = ""
+
+
+def load_ods(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
+    """Load a LibreOffice workbook, with the file's properties. Raises the errors of `load_xlsx`."""
+    require_open_document(content, options.limits)
+
+    def read() -> ExtractedDocument:
+        workbook = OpenWorkbook(content)
+        properties = workbook.properties()
+        return document_of_sheets(
+            workbook.sheets(), workbook.count(), workbook.hidden, options, properties["title"], properties["creator"]
+        )
+
+    return guarded(read)
+
+
+def check_ods(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
+    """Check that the file is a valid package, and count its sheets. Raises the errors of `load_ods`."""
+    require_open_document(content, options.limits)
+    return guarded(lambda: CheckedFile(page_count=max(OpenWorkbook(content).count(), 1)))
 
 
 class OpenWorkbook(OpenDocument):

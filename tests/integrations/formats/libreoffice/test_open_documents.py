@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from rag.errors import DocumentError, FileDamaged, FileNotAsNamed, FileProtected
-from rag.ingestion.loaders import check, kind_of, load
+from rag.ingestion.loaders import check, load
+from rag.ingestion.loaders.detection import kind_of
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.types import Page
-from tests.ingestion.sheet_files import ODF, odf_file
 from tests.ingestion.word_files import word_file
+from tests.integrations.formats.libreoffice.open_document_files import ODF, odf_file
 
 STYLES = (
     '<style:style style:name="base"><style:text-properties style:text-line-through-style="solid"/></style:style>'

@@ -1,0 +1,1 @@
+"""Loaders for rare file formats."""

@@ -1,0 +1,26 @@
+"""Prepare Pillow for pictures from phones: libheif decodes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pi_heif
+
+from rag.errors import FileKindUnknown
+from rag.sandbox.child_process import threads_allowed
+
+WITHOUT_THREADS = "This is a picture in the format of phones (HEIC). Save it as JPEG and upload that."
+pi_heif.register_heif_opener(thumbnails=False, depth_images=False, aux_images=False, decode_threads=0)
+
+
+@contextmanager
+def decoding() -> Iterator[None]:
+    """Allow threads while a picture is open. Raises `FileKindUnknown` if no thread can start.
+
+    The decoder starts a thread for each part, and ends the process if this fails.
+    """
+    with threads_allowed() as can_decode:
+        if not can_decode:
+            raise FileKindUnknown(WITHOUT_THREADS)
+        yield
