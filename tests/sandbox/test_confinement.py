@@ -221,7 +221,7 @@ def test_a_root_that_cannot_become_anybody_reads_files_all_the_same() -> None:
     """As in containers without that right: the other means hold."""
     command = [
         sys.executable, "-c",
-        "from rag.ingestion.loaders import ExtractionLimits\n"
+        "from rag.ingestion.loaders.values import ExtractionLimits\n"
         "from rag.ingestion.loaders.sandbox import Sandbox\n"
         "sandbox = Sandbox(ExtractionLimits(), processes=1)\n"
         "print(sandbox.means())\n"
