@@ -53,12 +53,12 @@ def attached(content: bytes, file_name: str, options: LoadOptions = DEFAULT_OPTI
     files: list[AttachedFile] = []
     remaining_bytes = options.limits.maximum_bytes
     for name, body in function_of(loader.attaches)(content, options) if loader.attaches else ():
-        kind = file_formats().by_ending.get(PurePosixPath(name.lower()).suffix)
+        own_loader = file_formats().by_ending.get(PurePosixPath(name.lower()).suffix)
         if (
-            kind is None
-            or not kind.is_installed
+            own_loader is None
+            or not own_loader.is_installed
             or is_hidden(PurePosixPath(name))
-            or kind.media_type.startswith("image/")
+            or own_loader.media_type.startswith("image/")
             or not 0 < len(body) <= remaining_bytes
         ):
             continue

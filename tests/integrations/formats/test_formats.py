@@ -13,6 +13,7 @@ from rag.ingestion.loaders import attached, check, load
 from rag.ingestion.loaders.detection import kind_of
 from rag.ingestion.loaders.format_table import CORE, file_formats, formats_in_words, in_order, is_readable
 from rag.ingestion.loaders.loader import Loader
+from rag.ingestion.loaders.sandbox_worker import load_libraries
 from rag.integrations import registry
 from rag.integrations.integration import Integration
 from rag.integrations.registry import integrations, named
@@ -76,6 +77,21 @@ def test_without_its_folder_its_files_are_of_no_known_kind(
         for loader in gone:
             with pytest.raises(FileKindUnknown, match=r"Files of this kind cannot be read\."):
                 kind_of(SAMPLES[loader.kind], f"a{loader.endings[0]}", loader.media_type)
+    finally:
+        file_formats.cache_clear()
+
+
+def test_a_damaged_package_refuses_its_files_and_stops_no_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = replace(
+        CORE[0], kind="odd", endings=(".odd",), loads="tests.no_such_module:load", checks="", signature=b""
+    )
+    monkeypatch.setattr(registry, "formats", lambda: (replace(broken, is_sure=lambda content: False),))
+    file_formats.cache_clear()
+    try:
+        load_libraries()
+        with pytest.raises(FileKindUnknown) as refused:
+            load(b"odd", "a.odd")
+        assert refused.value.message == PackagesMissing().message
     finally:
         file_formats.cache_clear()
 
