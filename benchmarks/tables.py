@@ -37,7 +37,7 @@ def read_by_ours() -> Callable[[Path], list[Grid]]:
 
         from rag.ingestion.loaders.ocr import RAPIDOCR_SCALE
         from rag.ingestion.loaders.pictures import draw_page
-        from rag.ingestion.loaders.recognition_worker import Reader, summary_of
+        from rag.integrations.engines.recognition.worker import Reader, summary_of
 
         if not recognise:
             recognise.append(Reader())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -70,6 +69,10 @@ class Integration:
     sources: tuple[SourceKind, ...] = ()
     #: The name for a tuple with file formats (`Loader`).
     formats: str = ""
+    #: Modules for confined processes, by engine: "meaning" embeds texts, "recognition" reads scans.
+    workers: Mapping[str, str] = field(default_factory=dict)
+    #: A function for loading a reranker, from the path.
+    cross_encoder: str = ""
     #: Raises `SettingsError` at the start for contradictory settings.
     check: Callable[[Settings], None] | None = None
     #: A function for signing in elsewhere, a `SingleSignOn`, from the settings and the database.
@@ -104,6 +107,8 @@ class Integration:
     @property
     def is_installed(self) -> bool:
         """Whether all required packages are installed."""
+        from importlib.metadata import PackageNotFoundError, version  # slow, not needed in workers
+
         try:
             return all(map(version, self.packages))
         except PackageNotFoundError:

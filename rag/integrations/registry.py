@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rag.ingestion.loaders.loader import Loader
     from rag.ingestion.sources.runs import SourceMaker
     from rag.monitoring.checks import Check
+    from rag.providers import Reranker
     from rag.records.pdf_exports import PdfExports
     from rag.services import Services
     from rag.settings import Settings
@@ -155,6 +156,25 @@ def formats() -> tuple[Loader, ...]:
         if integration.formats
         for loader in named(integration.formats)
     )
+
+
+def workers() -> Mapping[str, str]:
+    """Return the modules for confined processes, by engine, from installed integrations."""
+    return {
+        engine: module
+        for integration in integrations()
+        if integration.workers and integration.is_installed
+        for engine, module in integration.workers.items()
+    }
+
+
+def cross_encoder(path: Path) -> Reranker:
+    """Load a reranker from a model file. Raises `SettingsError`, `PackagesMissing`."""
+    for integration in integrations():
+        if integration.cross_encoder:
+            reranker: Reranker = named(integration.cross_encoder)(path)
+            return reranker
+    raise PackagesMissing
 
 
 def single_sign_on(settings: Settings, database: Database) -> SingleSignOn | None:

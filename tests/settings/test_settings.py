@@ -106,3 +106,8 @@ def test_a_public_address_with_a_path_or_without_a_scheme_is_refused_at_the_star
         load_settings({"RAG_PUBLIC_URL": given}, None)
     for works in ("https://hr.example.com", "https://HR.example.com/", "http://localhost:8501", "http://10.0.0.5:80"):
         assert load_settings({"RAG_PUBLIC_URL": works}, None).public_url == works
+
+
+def test_the_setting_for_text_recognition_takes_two_words() -> None:
+    with pytest.raises(SettingsError, match="has to be builtin or none"):
+        load_settings({"RAG_RECOGNITION": "tesseract"})

@@ -7,7 +7,6 @@ them. The caller chooses the pages.
 from __future__ import annotations
 
 import csv
-import importlib.util
 import re
 import shutil
 import subprocess
@@ -28,6 +27,7 @@ from rag.ingestion.loaders.values import marks_from_json
 from rag.language import N_
 from rag.money.durable_calls import DurableRecogniser, Receipt
 from rag.providers import TextRecogniser
+from rag.providers.local_engines import worker_for
 from rag.sandbox.confinement import confined_program, confinement, program_environment, program_rules
 from rag.settings import Settings
 from rag.settings.providers import BY_NAME, provider_name, titles_for
@@ -116,7 +116,7 @@ def tesseract_program(settings: Settings) -> str | None:
 
 def has_rapidocr(settings: Settings) -> bool:
     """Whether RapidOCR is installed and switched on. For some systems RapidOCR does not exist."""
-    return settings.recognition == "builtin" and importlib.util.find_spec("rapidocr") is not None
+    return settings.recognition == "builtin" and worker_for("recognition") is not None
 
 
 def expected_usage(engine: str | None, pages: int) -> Usage | None:

@@ -31,6 +31,7 @@ from rag.errors import (
     InvalidInput,
     NotAPdf,
     NoTextInPdf,
+    PackagesMissing,
     PasswordNeeded,
     PasswordWrong,
     PdfDamaged,
@@ -51,6 +52,7 @@ from rag.ingestion.loaders.values import (
     page_from_json,
 )
 from rag.language import N_
+from rag.providers.local_engines import worker_for
 from rag.sandbox.child_process import MalformedMessage, Reply, end_child, read_message, start_child, write_message
 from rag.sandbox.confinement import READING, AccessRules
 from rag.settings import Settings
@@ -72,7 +74,6 @@ START_SECONDS = 60.0
 #: The limit for reading a server's answer, in seconds of processor and clock time.
 ANSWER_SECONDS = 30.0
 WORKER = ("-m", "rag.ingestion.loaders.sandbox_worker")
-RECOGNITION_WORKER = ("-m", "rag.ingestion.loaders.recognition_worker")
 #: Memory for text recognition in MiB.
 RECOGNITION_MEMORY_MB = 2048
 #: Seconds for which processes that are seldom needed are kept: for text recognition, for servers' answers.
@@ -207,7 +208,7 @@ class Sandbox:
         return self._run("picture", {}, content, tenant_id=tenant_id).blob
 
     def recognise(self, picture: bytes, *, tenant_id: str = "") -> FoundText:
-        """Read the text in a PNG. Only possible in `RECOGNITION_WORKER` processes. Raises `DocumentError`s."""
+        """Read the text in a PNG. Only possible with the worker for text recognition. Raises `DocumentError`s."""
         reply = self._run("recognise", {}, picture, tenant_id=tenant_id)
         with well_formed():
             values = reply.values
@@ -586,11 +587,17 @@ def sandbox_of(limits: ExtractionLimits) -> Sandbox:
 
 @functools.cache
 def recognition_sandbox_of(limits: ExtractionLimits) -> Sandbox:
-    """Return the application's shared sandbox for text recognition: a single process, only while there are scans."""
+    """Return the application's shared sandbox for text recognition: a single process, only while there are scans.
+
+    Raises `PackagesMissing`.
+    """
+    worker = worker_for("recognition")
+    if worker is None:
+        raise PackagesMissing
     return Sandbox(
         replace(limits, memory_mb=max(RECOGNITION_MEMORY_MB, limits.memory_mb)),
         processes=1,
-        worker=RECOGNITION_WORKER,
+        worker=("-m", worker),
         idle_seconds=IDLE_SECONDS,
     )
 

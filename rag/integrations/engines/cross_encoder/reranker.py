@@ -1,7 +1,6 @@
 """Rerank on this machine with a cross-encoder: an ONNX file beside its tokenizer.json.
 
-For installations which send nothing out. The package tokenizers is installed by hand; onnxruntime, also used for text
-recognition, is present if it has files for the system.
+For installations which send nothing out. The packages are imported with the model.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Engines which run models on this machine, without a key."""
