@@ -121,12 +121,39 @@ _TIME_LIMIT = re.compile(
     rf"|{_COUNTED} ?(?:전|이내|안에|내에|前|以内|之?前|内)|(?:خلال|قبل) \S+ (?:أيام|يوم|أسابيع|أشهر)",
     re.IGNORECASE,
 )
+#: A notice period, "two weeks' notice" and "a notice of 30 days".
+_NOTICE = re.compile(
+    rf"\b{_COUNT}['’]? (?:(?:written|advance|prior) )?notice\b"
+    rf"|\b(?:notice|termijn|frist|préavis|délai|antelación|plazo|preavviso|antecedência|prazo|wyprzedzeni\w+)"
+    rf" (?:period )?(?:of|van|von|de|di|do|wynosi)? ?(?:at least |ten minste |mindestens )?{_COUNT}\b"
+    rf"|\b{_COUNT} (?:vorlauf\w*|de préavis|de antelación|di preavviso|de antecedência|wyprzedzeni\w+|önceden)\b",
+    re.IGNORECASE,
+)
 #: Questions which ask for a time limit.
 _ASKS_FOR_LIMIT = re.compile(
     r"\b(?:before|ahead|advance|notice|deadline|prior|late(?:st)?|early|soon|within|tevoren|vooraf|voor|binnen|laat|vroeg|vorher"
-    r"|voraus|vor|frist|spät\w*|früh\w*|innerhalb|avant|avance|délai|tard|tôt|antes|antelación|plazo|prima|anticipo|entro"
-    r"|tardi|antecedência|prazo|przed|wcześniej|termin\w*|önce|kadar)\b"
+    r"|voraus|vor|\w*frist|\w*termijn|spät\w*|früh\w*|innerhalb|avant|avance|préavis|délai|tard|tôt|antes|antelación|plazo"
+    r"|preaviso|prima|anticipo|preavviso|entro"
+    r"|tardi|antecedência|aviso|prazo|przed|wcześniej|termin\w*|wypowiedzeni\w+|önce\w*|ihbar|kadar)\b"
     r"|전에|전까지|이내|안에|기한|前|以内|期限|之前|以内|多久|提前|قبل|خلال|مهلة",
+    re.IGNORECASE,
+)
+
+
+#: A time of service which a rule requires, "must have worked here for at least 26 weeks", which is no length of leave.
+_SERVICE = re.compile(
+    rf"\b(?:worked|employed|been with us|been here)\b[^.;]{{0,40}}?{_COUNT}\b"
+    rf"|\b{_COUNT}['’]? (?:of )?(?:(?:continuous|completed|unbroken) )?(?:service|employment|in dienst(?:verband)?|dienst(?:verband|zeit)"
+    rf"|betriebszugehörigkeit|beschäftigung|im (?:betrieb|unternehmen)|beschäftigt"
+    rf"|d'ancienneté|de (?:antigüedad|servicio|antiguidade|serviço)|di (?:anzianità|servizio)|stażu|kıdem\w*|çalış\w+)\b"
+    rf"|{_COUNTED} ?(?:이상 )?(?:근속|근무|재직)|(?:근속|근무 ?기간|勤続|工龄|工作满|连续工作)[^.。]{{0,6}}?{_COUNTED}|{_COUNTED}(?:以上)?(?:勤務|勤続)"
+    r"|خدمة \S{1,12} (?:أيام|أسابيع|أشهر|سنوات)",
+    re.IGNORECASE,
+)
+#: Questions about the time of service.
+_ASKS_FOR_SERVICE = re.compile(
+    r"\b(?:service|employed|worked|work(?:ing)? (?:here|for)|be (?:here|with)|been (?:here|with)|eligible|dienst\w*|betriebszugehörigkeit"
+    r"|beschäftig\w*|ancienneté|antigüedad|anzianità|antiguidade|staż\w*|kıdem\w*)\b|근속|근무|재직|勤続|勤務|工龄|工作|خدمة",
     re.IGNORECASE,
 )
 
@@ -163,6 +190,13 @@ def _count_of(units: str) -> str:
     )
 
 
+#: The case at the start of a list item, "**For 2 days** – at least a week", which is no answer.
+_CASE_LABEL = re.compile(
+    r"\W{0,3}(?:for|from|between|up to|over|under|more than|less than|greater than|after|bei|ab|für|von|bis|über|unter|voor|vanaf|van"
+    r"|bij|tot|pour|de|à partir de|plus de|moins de|para|desde|entre|hasta|más de|per|da|fino a|oltre|até|mais de|od|dla|powyżej)"
+    r" [^–—:]{1,40}?\*{0,2} ?(?:[–—]|:\*{0,2}(?= ))",
+    re.IGNORECASE,
+)
 #: Headings above a number: "Number of days".
 _NUMBER_OF = (
     r"\b(?:number of|aantal|anzahl|nombre de|n[úu]mero (?:de|di)|liczba|sayısı)\b|일수|횟수|日数|回数|天数|次数|عدد"
@@ -196,12 +230,14 @@ class AnswerType:
     def is_in(self, text: str, question: str) -> bool:
         """Whether a text contains this type of fact.
 
-        For amounts, time limits count only if the question asks for a limit.
+        For amounts, time limits count only if the question asks for a limit, and times of service likewise.
         """
         if self.name in (*AMOUNTS, "time"):
             text = _REFERENCE.sub(" ", text)
         if self.name in AMOUNTS and not _ASKS_FOR_LIMIT.search(question):
-            text = _TIME_LIMIT.sub(" ", text)
+            text = _NOTICE.sub(" ", _TIME_LIMIT.sub(" ", _CASE_LABEL.sub("", text)))
+        if self.name in AMOUNTS and not _ASKS_FOR_SERVICE.search(question):
+            text = _SERVICE.sub(" ", text)
         return self.sentence_regex.search(text) is not None
 
 
@@ -221,14 +257,6 @@ _ROLES = (
     r"|上司|担当|人事|総務|窓口|委員会|組合|産業医|主管|经理|上级|人事部|部门|工会|人力资源"
     r"|المدير|المشرف|الموارد البشرية|صاحب العمل|الطبيب|النقابة"
     r"|\S@\S|\d[\d -]{5,}\d|\bext(?:ension|\.)? ?\d|내선 ?\d|toestel \d"
-)
-
-#: Notice periods: "two weeks' notice", "a notice of 30 days".
-_NOTICE = (
-    rf"\b{_COUNT}['’]? (?:(?:written|advance|prior) )?notice\b"
-    rf"|\b(?:notice|termijn|frist|préavis|délai|antelación|plazo|preavviso|antecedência|prazo|wyprzedzeni\w+)"
-    rf" (?:period )?(?:of|van|von|de|di|do|wynosi)? ?(?:at least |ten minste |mindestens )?{_COUNT}\b"
-    rf"|\b{_COUNT} (?:vorlauf\w*|de préavis|de antelación|di preavviso|de antecedência|wyprzedzeni\w+|önceden)\b"
 )
 
 #: A day, a time or a time limit in words.
@@ -262,7 +290,29 @@ TYPES = (
         r"|z jakim wyprzedzeniem|ile \w+ (?:wcześniej|przed)|ne kadar önce\w*|kaç \w+ önce\w*)(?!\w)"
         r"|(?:며칠|몇 ?\w+|얼마나?) ?(?:전|미리)|何[日週か月間ヶ]+前|どれくらい前|提前(?:多久|多少|几)"
         r"|قبل كم|كم \S+ قبل",
-        rf"{_TIME_LIMIT.pattern}|{_NOTICE}|\ban? {UNITS} (?:before|ahead|in advance|prior|beforehand)\b",
+        rf"{_TIME_LIMIT.pattern}|{_NOTICE.pattern}|\ban? {UNITS} (?:before|ahead|in advance|prior|beforehand)\b",
+    ),
+    AnswerType(
+        "person to tell",
+        r"\bwhom? (?:do|should|must|shall|can) (?:i|we|you) (?:have to )?(?:tell|inform|notify|call|ring|phone|contact|report|let know)\b"
+        r"|\b(?:bij|aan) wie (?:moet|kan|mag|meld)\b.{0,30}\b(?:meld\w*|door ?geven|vertellen|laten weten)\b|\bwie (?:moet|kan) ik"
+        r" .{0,20}(?:bellen|informeren|inlichten|waarschuwen)\b"
+        r"|\b(?:bei wem|wem|wen) (?:muss|soll|kann|melde|sage|informiere|rufe) .{0,30}?(?:\bich\b)"
+        r"|\bqui (?:dois-je |faut-il |puis-je )?(?:prévenir|informer|avertir|appeler|contacter)\b"
+        r"|\ba quién (?:debo |tengo que |hay que )?(?:avis\w+|inform\w+|notific\w+|comunic\w+|llam\w+)"
+        r"|\b(?:chi|a chi) (?:devo |bisogna )?(?:avvis\w+|inform\w+|comunic\w+|chiam\w+)"
+        r"|\b(?:a )?quem (?:devo |tenho de |preciso )?(?:avis\w+|inform\w+|comunic\w+|notific\w+|ligar)"
+        r"|\b(?:kogo|komu|do kogo) (?:mam |muszę |powinienem )?(?:powiadomi\w+|poinformowa\w+|zgłosi\w+|zadzwoni\w+)"
+        r"|\b(?:kime|kimi) (?:haber|bildir\w+|söyle\w+|ara\w+|bilgilendir\w+)"
+        r"|누구(?:에게|한테) (?:알려|말해|말씀|연락|보고|신고)|誰に(?:連絡|報告|伝え|知らせ)|(?:通知|告诉|联系|报告)谁|向谁(?:报告|请假)"
+        r"|من (?:أبلغ|أخبر|أتصل)|(?:أبلغ|أخبر|أتصل ب)من",
+        r"\b(?:let|tell|inform|notif|call|contact|report|phone|ring|email|e-mail|get in touch|speak|talk|meld|bel|inform|inlicht|doorge"
+        r"|bescheid|benachrichtig|mitteil|anruf|wend|kontaktier|préven|avert|appel|contact|avis|comunic|notific|llam|chiam|ligar"
+        r"|powiad|poinf|zgłos|zadzwoń|haber|bildir|ara|bilgilendir)\w*"
+        rf"[^.;]{{0,80}}?(?:{_ROLES}|\b(?:your|the|our|je|het|ihr|dein|votre|su|il|o|a) (?:\w+ )?(?:team|équipe|equipo|squadra|equipa)\b)"
+        rf"|(?:{_ROLES})[^.;]{{0,60}}?(?:know|informed|told|notified|weten|informeren|bellen|bescheid|informieren|benachrichtigen"
+        r"|mitteilen|melden|anrufen|알리|알려|연락|보고|통보|신고|連絡|報告|知らせ|伝え|通知|报告|联系|告知)"
+        r"|\S@\S|\d[\d -]{5,}\d|(?:أبلغ|إبلاغ|إخطار|اتصل|الاتصال)",
     ),
     AnswerType(
         "person",
@@ -318,6 +368,7 @@ TYPES = (
     AnswerType(
         "money",
         r"\bhow much (?:does|do|is|are|will|would|can|may|money|extra|pay)\b"
+        r"|\bhow much (?:[\w-]+ ){1,3}?(?:pay|salary|bonus|allowance|compensation|benefit)\b"
         r"|\bwhat (?:does|do|is|are) .{0,60}\bcosts?\b"
         r"|\bwhat (?:do|will|must|would) (?:i|we|you|employees|people) (?:have to )?(?:pay|earn)\b(?! attention)"
         r"|\bwat (?:(?:betaal|verdien) (?:ik|je|u)|moet (?:ik|je|u) betalen|krijg (?:ik|je|u) (?:door)?betaald)\b"
