@@ -383,7 +383,8 @@ TYPES = (
         rf"[{currencies.SIGNS}]|\d\s?%|\d\s?(?:{currencies.WORDS})"
         r"|\b(?:eur|usd|gbp|krw|euros?|dollars?|pounds?|percent|prozent|procent|per ?cent|pour ?cent"
         r"|por ciento|per cento|por cento|procent|yüzde|lira|free of charge|for free|gratis|kosteloos|kostenlos"
-        r"|gratuit\w*|bezpłatn\w*|ücretsiz|\d+ times|rate|tarief|salary|salaris|gehalt|loon|lohn)\b"
+        r"|gratuit\w*|bezpłatn\w*|ücretsiz|\d+ times|rate|tarief|salary|salaris|gehalt|loon|lohn"
+        r"|(?:full|half|fully|statutory(?: \w+)?) (?:pay|paid)|unpaid|lohnfortzahlung|entgeltfortzahlung)\b"
         r"|\d ?(?:만|천|억)? ?원|분의|퍼센트|프로|무료|통상임금|평균임금|급여|전액|円|元|％|無料|免费"
         r"|ريال|دولار|يورو|مجان",
     ),

@@ -126,6 +126,28 @@ def says_whether(text: str, question: str) -> bool:
     return patterns["question"].search(question) is not None and patterns["answer"].search(text) is not None
 
 
+def tells_how(text: str, question: str) -> bool:
+    """Whether a question asks how something is done, and a sentence tells what to do: "submit the form"."""
+    patterns = _patterns("instructions")
+    return patterns["question"].search(question) is not None and patterns["answer"].search(text) is not None
+
+
+def asks_for_meaning(question: str) -> bool:
+    """Whether a question asks what something is, "What are keeping in touch days?"."""
+    return _patterns("definitions")["question"].search(question) is not None
+
+
+def defined_in(text: str) -> str:
+    """Return the words at the start of a sentence which it may define, "Chalet time" in "Chalet time is when …"; or ""."""
+    sign = _patterns("definitions")["sign"].search(text, 0, BEGINNING)
+    return text[: sign.start()] if sign else ""
+
+
+def is_contract_definition(text: str) -> bool:
+    """Whether a sentence defines a term like a contract: "**Dealing** means any type of transaction"."""
+    return _patterns("definitions")["contract"].search(text) is not None
+
+
 def _names_others(patterns: Mapping[str, re.Pattern[str]], text: str, question: str) -> bool:
     """Whether each text matches some pattern, but no pattern matches both."""
     in_question, in_text = (

@@ -15,15 +15,19 @@ from rag.answering.answer_types import AMOUNTS, AnswerType, counts_in, requested
 from rag.answering.applicability import (
     Marks,
     Naming,
+    asks_for_meaning,
     compare_marks,
     condition_of,
+    defined_in,
     holds,
+    is_contract_definition,
     is_for_another_group,
     is_for_another_period,
     is_for_another_stage,
     marks_in,
     says_whether,
     states_case,
+    tells_how,
 )
 from rag.answering.extractive.in_words import rarity, shares_of_words, weigh_synonyms
 from rag.answering.extractive.likeness import ComparedPart, Similarities
@@ -190,6 +194,10 @@ class _Wording:
     def kind(self) -> AnswerType | None:
         """The type of fact the question asks for; `None` if any sentence may answer."""
         return requested_type(self.original)
+
+    @cached_property
+    def asks_for_meaning(self) -> bool:
+        return asks_for_meaning(self.text)
 
     @cached_property
     def ideas(self) -> frozenset[int]:
@@ -417,6 +425,13 @@ def _rule_factors(text: str, heading: str, passage: _OpenPassage, wording: _Word
         yield RULE.after_rule_value
     if says_whether(text, question):
         yield RULE.permission_value
+    if tells_how(text, question):
+        yield RULE.instruction_value
+    if wording.asks_for_meaning:
+        if 0 < len(terms := passage.terms_in(defined_in(text))) and terms <= wording.terms:
+            yield RULE.definition_value
+    elif is_contract_definition(text):
+        yield RULE.contract_definition_value
     if not passage.is_across and _sets_another_condition(text, passage, wording):
         yield RULE.other_condition_value
     if is_for_another_group(text, heading, question):

@@ -119,6 +119,11 @@ class QuoteRule:
     announcement_value: float = 0.7
     #: Factor for a sentence which says whether something is allowed or possible, if the question asks this.
     permission_value: float = 1.15
+    #: Factor for a sentence which tells what to do, if the question asks how; factor for a sentence which defines the
+    #: question's subject, if the question asks what it is; factor for a contract's definitions in all other cases.
+    instruction_value: float = 1.2
+    definition_value: float = 1.2
+    contract_definition_value: float = 0.7
     #: Factor for a sentence with a condition, and the share of the condition's words which the question must have.
     other_condition_value: float = 0.8
     least_of_condition: float = 0.3
