@@ -215,6 +215,9 @@ class AnswerType:
     sentence_pattern: str
     heading_pattern: str = ""
 
+    #: Likewise, for the definite facts of this type: a date rather than "annual".
+    definite_pattern: str = ""
+
     @cached_property
     def question_regex(self) -> re.Pattern[str]:
         return re.compile(self.question_pattern, re.IGNORECASE)
@@ -222,6 +225,10 @@ class AnswerType:
     @cached_property
     def sentence_regex(self) -> re.Pattern[str]:
         return re.compile(self.sentence_pattern, re.IGNORECASE)
+
+    @cached_property
+    def definite_regex(self) -> re.Pattern[str] | None:
+        return re.compile(self.definite_pattern, re.IGNORECASE) if self.definite_pattern else None
 
     @cached_property
     def heading_regex(self) -> re.Pattern[str] | None:
@@ -259,13 +266,15 @@ _ROLES = (
     r"|\S@\S|\d[\d -]{5,}\d|\bext(?:ension|\.)? ?\d|내선 ?\d|toestel \d"
 )
 
-#: A day, a time or a time limit in words.
+#: A date, a weekday or a month.
+_DATE = rf"{_OF_A_DATE}|{_IN_ORDER}|\b(?:{_MONTHS}|{_WEEKDAYS})\b"
+#: A date, or a time limit in words.
 _TIME = (
-    rf"{_OF_A_DATE}|{_IN_ORDER}"
+    rf"{_DATE}"
     r"|\b(?:same|following|previous|preceding|zelfde|volgende|vorige|selben|gleichen|folgenden|vorigen|même|suivante?"
     r"|précédente?|mism[oa]|siguiente|anterior|stess[oa]|successiv[oa]|seguente|mesm[oa]|seguinte|tym samym|następn\w+"
     rf"|poprzedni\w+|aynı|ertesi) (?:{_DAYS}|quarter|year|jaar|jahr\w*|année|año|anno|ano|rok\w*)\b"
-    rf"|\b(?:{_MONTHS}|{_WEEKDAYS})\b|\b(?:before|after|until|within|during|once|as soon as|immediately|at once"
+    r"|\b(?:before|after|until|within|during|once|as soon as|immediately|at once"
     r"|(?:beginning|end|start) of|annual(?:ly)?|monthly|weekly|every (?:year|month|week)|first day|voor|vóór|na|tot"
     r"|binnen|tijdens|zodra|onmiddellijk|direct na|vor|nach|bis|innerhalb|während|sobald|sofort|unverzüglich|ende"
     r"|beginn|avant|après|jusqu\w*|pendant|dès|antes|después|hasta|dentro|durante|cuando|prima|dopo|entro|fino"
@@ -426,6 +435,7 @@ TYPES = (
         r"(?:^|[.,;:!?]\s+|\b(?:and|since|until|by|en|et|e|i)\s+)(?:when|wanneer|quand|quando|kiedy)\b"
         r"|\b(?:what date|which day|wann|à quelle date|cuándo|ne zaman)\b|언제|いつ|什么时候|何时|متى",
         _TIME,
+        definite_pattern=rf"{_DATE}|{_TIME_LIMIT.pattern}",
     ),
 )
 

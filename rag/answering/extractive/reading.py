@@ -386,6 +386,8 @@ def _factors(
         yield RULE.fragment_value
     if kind is not None:
         yield RULE.type_value if is_of_type else RULE.other_type_value
+        if kind.definite_regex is not None and kind.definite_regex.search(text):
+            yield RULE.definite_value
         if (
             is_of_type
             and not passage.is_across

@@ -44,6 +44,8 @@ class QuoteRule:
     #: Factor for a sentence with a figure, because most questions ask for an amount, a date or a time limit.
     figure_value: float = 1.25
     type_value: float = 1.6
+    #: Factor for a date or a time limit rather than "annual", if the question asks when.
+    definite_value: float = 1.1
     #: Factor for the right kind of fact below a matching heading, "Number of days".
     headed_value: float = 1.15
     #: Factor below a heading with words from the question, even if some are no terms: "Other parent".
