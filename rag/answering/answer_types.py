@@ -125,7 +125,7 @@ _TIME_LIMIT = re.compile(
 _NOTICE = re.compile(
     rf"\b{_COUNT}['’]? (?:(?:written|advance|prior) )?notice\b"
     rf"|\b(?:notice|termijn|frist|préavis|délai|antelación|plazo|preavviso|antecedência|prazo|wyprzedzeni\w+)"
-    rf" (?:period )?(?:of|van|von|de|di|do|wynosi)? ?(?:at least |ten minste |mindestens )?{_COUNT}\b"
+    rf" (?:period )?(?:of|is|van|is|von|beträgt|bedraagt|de|est de|es de|di|è di|do|é de|wynosi)? ?(?:at least |ten minste |mindestens )?{_COUNT}\b"
     rf"|\b{_COUNT} (?:vorlauf\w*|de préavis|de antelación|di preavviso|de antecedência|wyprzedzeni\w+|önceden)\b",
     re.IGNORECASE,
 )
@@ -200,6 +200,14 @@ _CASE_LABEL = re.compile(
 #: Headings above a number: "Number of days".
 _NUMBER_OF = (
     r"\b(?:number of|aantal|anzahl|nombre de|n[úu]mero (?:de|di)|liczba|sayısı)\b|일수|횟수|日数|回数|天数|次数|عدد"
+)
+#: Answers to questions for an amount without a number: "we don't offer a bank of sick days", "unlimited".
+_NO_NUMBER = (
+    r"\b(?:unlimited|(?:do|does|is|are) ?(?:not|n['’]t) (?:offer|have|give|provide|grant|limited|capped)|no (?:limit|maximum|cap|minimum|(?:set|fixed)"
+    r" (?:number|amount))|as (?:much|many|long) as (?:you|they|is) (?:need|want|like|wish|necessary)\w*|onbeperkt\w*|geen (?:limiet|maximum|vast aantal)"
+    r"|unbegrenzt\w*|unbeschränkt\w*|kein(?:e[nr]?)? (?:obergrenze|höchstgrenze|festen?)|illimitée?s?|pas de (?:limite|maximum|nombre fixe)"
+    r"|ilimitad[oa]s?|sin (?:límite|máximo)|illimitat[oaie]|senza limiti|nessun limite|sem limite|nieograniczon\w+|bez limitu|sınırsız)\b"
+    r"|무제한|제한(?:이|은)? 없|無制限|制限(?:は|が)?(?:ない|ありません)|无限|不限|没有(?:上限|限制)|غير محدود|بلا حدود"
 )
 #: The names of types answered by a number.
 AMOUNTS = ("days", "hours", "amount")
@@ -289,7 +297,7 @@ _TIME = (
 TYPES = (
     AnswerType(
         "lead time",
-        r"\b(?:how (?:far|long|much|many \w+|early|soon) (?:ahead|in advance|before(?:hand)?|prior)"
+        r"\b(?:how (?:far|long|much|many \w+|early|soon) (?:ahead|in advance|before(?:hand)?|prior|(?:\w+ )?notice)"
         r"|hoe (?:lang|ver|vroeg)(?: \w+){0,2} (?:van ?tevoren|vooraf|vóór)|hoeveel \w+ (?:van ?tevoren|vooraf)"
         r"|wie (?:lange|weit|früh|viele \w+)(?: \w+){0,2} (?:vorher|im voraus|zuvor)"
         r"|combien de (?:temps|jours|semaines|mois) (?:à l'avance|avant)"
@@ -407,8 +415,8 @@ TYPES = (
     ),
     # "How late" is answered by "16:00", and by "on Monday".
     AnswerType("moment", r"\b(?:how (?:late|early|soon)|hoe vroeg|wie (?:spät|früh))\b", rf"\d|{_TIME}"),
-    AnswerType("days", _asks_for(_DAYS), _count_of(_DAYS), _NUMBER_OF),
-    AnswerType("hours", _asks_for(_HOURS), _count_of(_HOURS), _NUMBER_OF),
+    AnswerType("days", _asks_for(_DAYS), f"{_count_of(_DAYS)}|{_NO_NUMBER}", _NUMBER_OF),
+    AnswerType("hours", _asks_for(_HOURS), f"{_count_of(_HOURS)}|{_NO_NUMBER}", _NUMBER_OF),
     AnswerType(
         "amount",
         r"\b(?:how (?:much|many|long|far|old)|hoeveel|hoe (?:lang|ver|oud)|wie ?viele?|wie (?:lange|weit|hoch|alt)"
@@ -417,7 +425,8 @@ TYPES = (
         rf"\d|\b(?:{_NUMBER_WORDS}|{_LARGER_NUMBER_WORDS})\b|\b(?:{_ARTICLES_OR_NUMBERS}) {UNITS}\b|{_COMPOUND_COUNT}"
         r"|[하한두세네]\s?(?:번|시간|달|주|명|배)|이틀|사흘|나흘|절반|두 배"
         r"|[一二三四五六七八九十百千半两]"
-        r"|واحد|اثن|ثلاث|أربع|خمس|ست|سبع|ثمان|تسع|عشر|نصف|يوم(?:ين|ان)|شهر(?:ين|ان)|سنت(?:ين|ان)",
+        r"|واحد|اثن|ثلاث|أربع|خمس|ست|سبع|ثمان|تسع|عشر|نصف|يوم(?:ين|ان)|شهر(?:ين|ان)|سنت(?:ين|ان)"
+        rf"|{_NO_NUMBER}",
         _NUMBER_OF,
     ),
     AnswerType(

@@ -132,6 +132,12 @@ def tells_how(text: str, question: str) -> bool:
     return patterns["question"].search(question) is not None and patterns["answer"].search(text) is not None
 
 
+def grants(text: str, question: str) -> bool:
+    """Whether a question asks how much somebody is entitled to, and a sentence grants something: "offers 20 days"."""
+    patterns = _patterns("entitlement")
+    return patterns["question"].search(question) is not None and patterns["answer"].search(text) is not None
+
+
 def asks_for_meaning(question: str) -> bool:
     """Whether a question asks what something is, "What are keeping in touch days?"."""
     return _patterns("definitions")["question"].search(question) is not None

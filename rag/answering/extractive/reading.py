@@ -19,6 +19,7 @@ from rag.answering.applicability import (
     compare_marks,
     condition_of,
     defined_in,
+    grants,
     holds,
     is_contract_definition,
     is_for_another_group,
@@ -427,6 +428,8 @@ def _rule_factors(text: str, heading: str, passage: _OpenPassage, wording: _Word
         yield RULE.after_rule_value
     if says_whether(text, question):
         yield RULE.permission_value
+    if grants(text, question):
+        yield RULE.entitlement_value
     if tells_how(text, question):
         yield RULE.instruction_value
     if wording.asks_for_meaning:

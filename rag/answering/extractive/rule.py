@@ -121,6 +121,8 @@ class QuoteRule:
     announcement_value: float = 0.7
     #: Factor for a sentence which says whether something is allowed or possible, if the question asks this.
     permission_value: float = 1.15
+    #: Factor for a sentence which grants something, if the question asks for an entitlement.
+    entitlement_value: float = 1.1
     #: Factor for a sentence which tells what to do, if the question asks how; factor for a sentence which defines the
     #: question's subject, if the question asks what it is; factor for a contract's definitions in all other cases.
     instruction_value: float = 1.2
