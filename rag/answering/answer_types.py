@@ -20,13 +20,15 @@ _MONTHS = (
     r"|enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre"
     r"|gennaio|febbraio|aprile|maggio|giugno|luglio|settembre|ottobre|dicembre"
     r"|janeiro|fevereiro|março|maio|junho|julho|setembro|outubro|novembro|dezembro"
-    r"|stycz\w+|lut\w+|mar(?:zec|ca)|kwie\w+|maj[a]?|czerw\w+|lip(?:iec|ca)|sierp\w+|wrze\w+|paźd\w+|listop\w+|grud\w+"
+    r"|stycz\w+|lut\w+|mar(?:zec|ca)|kwie\w+|maj[a]?|czerw\w+|lip(?:iec|ca)|sierp\w+|wrze\w+|paźd\w+|listop\w+"
+    r"|grud\w+"
     r"|ocak|şubat|mart|nisan|mayıs|haziran|temmuz|ağustos|eylül|ekim|kasım|aralık"
     r"|يناير|فبراير|مارس|أبريل|مايو|يونيو|يوليو|أغسطس|سبتمبر|أكتوبر|نوفمبر|ديسمبر"
 )
 _WEEKDAYS = (
     r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|(?:maan|dins|woens|donder|vrij|zater|zon)dag|mittwoch|samstag"
-    r"|(?:mon|diens|donners|frei|sonn)tags?|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|lunes|martes|miércoles"
+    r"|(?:mon|diens|donners|frei|sonn)tags?|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|lunes|martes"
+    r"|miércoles"
     r"|jueves|viernes|sábado|domingo|lunedì|martedì|mercoledì|giovedì|venerdì|sabato|domenica|segunda|terça|quarta"
     r"|quinta|sexta|poniedział\w+|wtor\w+|środ\w+|czwart\w+|piąt\w+|sobot\w+|niedziel\w+|pazartesi|salı|çarşamba"
     r"|perşembe|cuma|cumartesi|pazar"
@@ -54,8 +56,10 @@ _SO_OFTEN = (
     r"\b(?:annual(?:ly)?|yearly|monthly|weekly|daily|quarterly|biweekly|every|once|twice|(?:per|a|each) (?:year|month"
     r"|week|quarter|day)|times|jaarlijkse?|maandelijkse?|wekelijkse?|dagelijkse?|elke?|iedere?|per (?:jaar"
     r"|maand|week|dag)"
-    r"|eenmaal|keer|jährlich\w*|monatlich\w*|wöchentlich\w*|täglich\w*|jede[nsmr]?|einmal|zweimal|mal|pro (?:jahr|monat"
-    r"|woche|tag)|chaque|par (?:an|mois|semaine|jour)|fois|annuel\w*|mensuel\w*|cada|al (?:año|mes|día)|veces|anual\w*"
+    r"|eenmaal|keer|jährlich\w*|monatlich\w*|wöchentlich\w*|täglich\w*|jede[nsmr]?|einmal|zweimal|mal"
+    r"|pro (?:jahr|monat"
+    r"|woche|tag)|chaque|par (?:an|mois|semaine|jour)|fois|annuel\w*|mensuel\w*|cada|al (?:año|mes|día)|veces"
+    r"|anual\w*"
     r"|mensual\w*|ogni|all'anno|al mese|volte|annual\w*|mensil\w*|por (?:ano|mês|semana|dia)|vezes|co(?:rocznie)?|raz"
     r"|rocznie|miesięcznie|her (?:yıl|ay|hafta|gün)|yılda|ayda|kez)\b"
     r"|매년|매월|매주|매일|연 ?\d|월 ?\d|주 ?\d|마다|毎[年月週日]|ごと|年\d|每[年月周天日]|سنويا|شهريا|كل (?:سنة|شهر)"
@@ -77,28 +81,36 @@ _OF_A_DATE = (
 
 #: Ordinal positions: "the sixth week of every quarter", "de laatste werkdag van de maand".
 _IN_ORDER = (
-    r"\b(?:first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last|next|eerste|tweede|derde|vierde|vijfde"
-    r"|zesde|laatste|volgende|erste[nrs]?|zweite[nrs]?|dritte[nrs]?|vierte[nrs]?|fünfte[nrs]?|sechste[nrs]?|letzte[nrs]?"
-    r"|nächste[nrs]?|premi(?:er|ère)|deuxième|troisième|dernière?|prochaine?|primera?|segund[oa]|tercera?|últim[oa]|próxim[oa]"
+    r"\b(?:first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last|next|eerste|tweede|derde"
+    r"|vierde|vijfde"
+    r"|zesde|laatste|volgende|erste[nrs]?|zweite[nrs]?|dritte[nrs]?|vierte[nrs]?|fünfte[nrs]?|sechste[nrs]?"
+    r"|letzte[nrs]?"
+    r"|nächste[nrs]?|premi(?:er|ère)|deuxième|troisième|dernière?|prochaine?|primera?|segund[oa]|tercera?"
+    r"|últim[oa]|próxim[oa]"
     r"|prim[oa]|terz[oa]|ultim[oa]|prossim[oa]|primeir[oa]|terceir[oa]|pierwsz\w+|drugi\w*|trzeci\w*|ostatni\w*"
     r"|ilk|ikinci|üçüncü|son)"
     r" (?:of (?:the|each|every) )?(?:(?:full|working|business|calendar) )?"
     r"(?:days?|weeks?|months?|quarters?|years?|werkdag|dag|week|maand|kwartaal"
     r"|jaar|(?:werk|arbeits)?tag\w*|woche\w*|monat\w*|quartal\w*|jahr\w*|jours?|semaines?|mois|trimestre|an(?:née)?"
     r"|días?|semana|mes|año|giorno|settimana|mese|anno|dia|mês|ano|dzień|tydzień|miesiąc\w*|kwartał\w*|rok\w*"
-    r"|gün\w*|hafta\w*|ay\w*|yıl\w*)\b|(?:첫|둘째|셋째|마지막) ?(?:주|날|달|평일)|第[一二三四五六\d]+[週周]|最[終后後]"
+    r"|gün\w*|hafta\w*|ay\w*|yıl\w*)\b|(?:첫|둘째|셋째|마지막) ?(?:주|날|달|평일)|第[一二三四五六\d]+[週周]"
+    r"|最[終后後]"
 )
 
 
 UNITS = (
     r"(?:(?:full|working|business|calendar|hele|werk\w*|volle|ganze|jours?|días?|giorni|dias) )?"
-    r"(?:minutes?|hours?|days?|weeks?|months?|years?|minuten|uu?r(?:en)?|dag(?:en)?|weken|week|maand(?:en)?|jaar|jaren|stunden?"
-    r"|(?:werk|arbeits)?tag(?:en?)?|wochen?|monat(?:en?)?|jahr(?:en?)?|heures?|jours?|semaines?|mois|horas?|días?|semanas?|mes(?:es)?|or[ae]|giorn[oi]"
+    r"(?:minutes?|hours?|days?|weeks?|months?|years?|minuten|uu?r(?:en)?|dag(?:en)?|weken|week|maand(?:en)?"
+    r"|jaar|jaren|stunden?"
+    r"|(?:werk|arbeits)?tag(?:en?)?|wochen?|monat(?:en?)?|jahr(?:en?)?|heures?|jours?|semaines?|mois|horas?"
+    r"|días?|semanas?|mes(?:es)?|or[ae]|giorn[oi]"
     r"|settiman[ae]|mesi|dias?|godzin\w*|dni|tygodni\w*|miesi\w*|saat|gün|hafta|ay)"
 )
 _DAYS = (
-    r"(?:work|holi)?days?|weeks?|months?|(?!maan|dins|woens|donder|vrij(?!e)|zater|zon)\w*dag(?:en)?|weken|maand(?:en)?"
-    r"|(?!mon|diens|donners|frei|sams|sonn)\w*tage?n?|wochen?|monate?n?|jours?|semaines?|mois|días?|semanas?|mes(?:es)?|giorn[oi]|settiman[ae]|mesi|dias?|dni|dzień|tygod\w+|miesi\w+|gün\w*"
+    r"(?:work|holi)?days?|weeks?|months?|(?!maan|dins|woens|donder|vrij(?!e)|zater|zon)\w*dag(?:en)?|weken"
+    r"|maand(?:en)?"
+    r"|(?!mon|diens|donners|frei|sams|sonn)\w*tage?n?|wochen?|monate?n?|jours?|semaines?|mois|días?|semanas?"
+    r"|mes(?:es)?|giorn[oi]|settiman[ae]|mesi|dias?|dni|dzień|tygod\w+|miesi\w+|gün\w*"
     r"|hafta\w*|ay"
 )
 _HOURS = r"hours?|minut\w+|uur|uren|\w*stunden?|heures?|horas?|or[ae]|godzin\w*|saat|dakika"
@@ -125,14 +137,17 @@ _TIME_LIMIT = re.compile(
 _NOTICE = re.compile(
     rf"\b{_COUNT}['’]? (?:(?:written|advance|prior) )?notice\b"
     rf"|\b(?:notice|termijn|frist|préavis|délai|antelación|plazo|preavviso|antecedência|prazo|wyprzedzeni\w+)"
-    rf" (?:period )?(?:of|is|van|is|von|beträgt|bedraagt|de|est de|es de|di|è di|do|é de|wynosi)? ?(?:at least |ten minste |mindestens )?{_COUNT}\b"
+    rf" (?:period )?(?:of|is|van|is|von|beträgt|bedraagt|de|est de|es de|di|è di|do|é de"
+    rf"|wynosi)? ?(?:at least |ten minste |mindestens )?{_COUNT}\b"
     rf"|\b{_COUNT} (?:vorlauf\w*|de préavis|de antelación|di preavviso|de antecedência|wyprzedzeni\w+|önceden)\b",
     re.IGNORECASE,
 )
 #: Questions which ask for a time limit.
 _ASKS_FOR_LIMIT = re.compile(
-    r"\b(?:before|ahead|advance|notice|deadline|prior|late(?:st)?|early|soon|within|tevoren|vooraf|voor|binnen|laat|vroeg|vorher"
-    r"|voraus|vor|\w*frist|\w*termijn|spät\w*|früh\w*|innerhalb|avant|avance|préavis|délai|tard|tôt|antes|antelación|plazo"
+    r"\b(?:before|ahead|advance|notice|deadline|prior|late(?:st)?|early|soon|within|tevoren|vooraf|voor|binnen"
+    r"|laat|vroeg|vorher"
+    r"|voraus|vor|\w*frist|\w*termijn|spät\w*|früh\w*|innerhalb|avant|avance|préavis|délai|tard|tôt|antes"
+    r"|antelación|plazo"
     r"|preaviso|prima|anticipo|preavviso|entro"
     r"|tardi|antecedência|aviso|prazo|przed|wcześniej|termin\w*|wypowiedzeni\w+|önce\w*|ihbar|kadar)\b"
     r"|전에|전까지|이내|안에|기한|前|以内|期限|之前|以内|多久|提前|قبل|خلال|مهلة",
@@ -140,20 +155,25 @@ _ASKS_FOR_LIMIT = re.compile(
 )
 
 
-#: A time of service which a rule requires, "must have worked here for at least 26 weeks", which is no length of leave.
+#: The service required by a rule, not a leave's length: "must have worked here for at least 26 weeks".
 _SERVICE = re.compile(
     rf"\b(?:worked|employed|been with us|been here)\b[^.;]{{0,40}}?{_COUNT}\b"
-    rf"|\b{_COUNT}['’]? (?:of )?(?:(?:continuous|completed|unbroken) )?(?:service|employment|in dienst(?:verband)?|dienst(?:verband|zeit)"
+    rf"|\b{_COUNT}['’]? (?:of )?(?:(?:continuous|completed|unbroken) )?(?:service|employment"
+    rf"|in dienst(?:verband)?|dienst(?:verband|zeit)"
     rf"|betriebszugehörigkeit|beschäftigung|im (?:betrieb|unternehmen)|beschäftigt"
-    rf"|d'ancienneté|de (?:antigüedad|servicio|antiguidade|serviço)|di (?:anzianità|servizio)|stażu|kıdem\w*|çalış\w+)\b"
-    rf"|{_COUNTED} ?(?:이상 )?(?:근속|근무|재직)|(?:근속|근무 ?기간|勤続|工龄|工作满|连续工作)[^.。]{{0,6}}?{_COUNTED}|{_COUNTED}(?:以上)?(?:勤務|勤続)"
+    rf"|d'ancienneté|de (?:antigüedad|servicio|antiguidade|serviço)|di (?:anzianità|servizio)|stażu|kıdem\w*"
+    rf"|çalış\w+)\b"
+    rf"|{_COUNTED} ?(?:이상 )?(?:근속|근무|재직)|(?:근속|근무 ?기간|勤続|工龄|工作满"
+    rf"|连续工作)[^.。]{{0,6}}?{_COUNTED}|{_COUNTED}(?:以上)?(?:勤務|勤続)"
     r"|خدمة \S{1,12} (?:أيام|أسابيع|أشهر|سنوات)",
     re.IGNORECASE,
 )
-#: Questions about the time of service.
+#: Questions about service.
 _ASKS_FOR_SERVICE = re.compile(
-    r"\b(?:service|employed|worked|work(?:ing)? (?:here|for)|be (?:here|with)|been (?:here|with)|eligible|dienst\w*|betriebszugehörigkeit"
-    r"|beschäftig\w*|ancienneté|antigüedad|anzianità|antiguidade|staż\w*|kıdem\w*)\b|근속|근무|재직|勤続|勤務|工龄|工作|خدمة",
+    r"\b(?:service|employed|worked|work(?:ing)? (?:here|for)|be (?:here|with)|been (?:here|with)|eligible"
+    r"|dienst\w*|betriebszugehörigkeit"
+    r"|beschäftig\w*|ancienneté|antigüedad|anzianità|antiguidade|staż\w*|kıdem\w*)\b|근속|근무|재직|勤続|勤務"
+    r"|工龄|工作|خدمة",
     re.IGNORECASE,
 )
 
@@ -161,8 +181,10 @@ _ASKS_FOR_SERVICE = re.compile(
 #: Article, section and page numbers, which are neither amounts nor times.
 _REFERENCE = re.compile(
     r"[제第]\s?\d+\s?[조항호장절편条项款章节節](?:의\s?\d+)?"
-    r"|(?:§{1,2}|\b(?:sections?|articles?|chapters?|paragraphs?|clauses?|appendix|annex|pages?|steps?|artikel(?:en|s)?|art\."
-    r"|hoofdstuk|paragraaf|lid|bijlage|abschnitt\w*|absatz\w*|abs\.|satz|nr\.|nummer|kapitel\w*|ziffer|anlage|seite|chapitre"
+    r"|(?:§{1,2}|\b(?:sections?|articles?|chapters?|paragraphs?|clauses?|appendix|annex|pages?|steps?"
+    r"|artikel(?:en|s)?|art\."
+    r"|hoofdstuk|paragraaf|lid|bijlage|abschnitt\w*|absatz\w*|abs\.|satz|nr\.|nummer|kapitel\w*|ziffer|anlage"
+    r"|seite|chapitre"
     r"|annexe|alinéa|sección|artículos?|capítulo|anexo|sezione|articol[oi]|capitolo|secção|seção|artigos?|rozdział\w*"
     r"|art\.|ust\.|bölüm\w*|madde\w*)|المادة)\s*\d+(?:[.:]\d+)*[a-z]?(?!\s?%)\b",
     re.IGNORECASE,
@@ -181,7 +203,8 @@ def _count_of(units: str) -> str:
     """Return a pattern for counts like "25 paid days" or "Days: 25" in these units, and for bare numbers."""
     number = (
         # The lookbehind and `*+` keep long rows of numbers linear.
-        rf"(?:(?<![\d.,])\d[\d.,]*+(?:st|nd|rd|th|e|ème|[ºª])?|\b(?:{_NUMBER_WORDS}|{_LARGER_NUMBER_WORDS}|{_ARTICLES_OR_NUMBERS}))"
+        rf"(?:(?<![\d.,])\d[\d.,]*+(?:st|nd|rd|th|e|ème|[ºª])?|\b(?:{_NUMBER_WORDS}|{_LARGER_NUMBER_WORDS}"
+        rf"|{_ARTICLES_OR_NUMBERS}))"
     )
     return (
         rf"{number}\W{{1,3}}(?:[^\W\d]+[ -]){{0,2}}?(?:{units})\b|\b(?:{units})[^\w.]{{1,4}}\d|{_COMPOUND_COUNT}"
@@ -190,10 +213,12 @@ def _count_of(units: str) -> str:
     )
 
 
-#: The case at the start of a list item, "**For 2 days** – at least a week", which is no answer.
+#: A list item's case, not an answer: "**For 2 days** – at least a week".
 _CASE_LABEL = re.compile(
-    r"\W{0,3}(?:for|from|between|up to|over|under|more than|less than|greater than|after|bei|ab|für|von|bis|über|unter|voor|vanaf|van"
-    r"|bij|tot|pour|de|à partir de|plus de|moins de|para|desde|entre|hasta|más de|per|da|fino a|oltre|até|mais de|od|dla|powyżej)"
+    r"\W{0,3}(?:for|from|between|up to|over|under|more than|less than|greater than|after|bei|ab|für|von|bis"
+    r"|über|unter|voor|vanaf|van"
+    r"|bij|tot|pour|de|à partir de|plus de|moins de|para|desde|entre|hasta|más de|per|da|fino a|oltre|até"
+    r"|mais de|od|dla|powyżej)"
     r" [^–—:]{1,40}?\*{0,2} ?(?:[–—]|:\*{0,2}(?= ))",
     re.IGNORECASE,
 )
@@ -203,11 +228,16 @@ _NUMBER_OF = (
 )
 #: Answers to questions for an amount without a number: "we don't offer a bank of sick days", "unlimited".
 _NO_NUMBER = (
-    r"\b(?:unlimited|(?:do|does|is|are) ?(?:not|n['’]t) (?:offer|have|give|provide|grant|limited|capped)|no (?:limit|maximum|cap|minimum|(?:set|fixed)"
-    r" (?:number|amount))|as (?:much|many|long) as (?:you|they|is) (?:need|want|like|wish|necessary)\w*|onbeperkt\w*|geen (?:limiet|maximum|vast aantal)"
-    r"|unbegrenzt\w*|unbeschränkt\w*|kein(?:e[nr]?)? (?:obergrenze|höchstgrenze|festen?)|illimitée?s?|pas de (?:limite|maximum|nombre fixe)"
-    r"|ilimitad[oa]s?|sin (?:límite|máximo)|illimitat[oaie]|senza limiti|nessun limite|sem limite|nieograniczon\w+|bez limitu|sınırsız)\b"
-    r"|무제한|제한(?:이|은)? 없|無制限|制限(?:は|が)?(?:ない|ありません)|无限|不限|没有(?:上限|限制)|غير محدود|بلا حدود"
+    r"\b(?:unlimited|(?:do|does|is|are) ?(?:not|n['’]t) (?:offer|have|give|provide|grant|limited|capped)"
+    r"|no (?:limit|maximum|cap|minimum|(?:set|fixed)"
+    r" (?:number|amount))|as (?:much|many|long) as (?:you|they|is) (?:need|want|like|wish|necessary)\w*"
+    r"|onbeperkt\w*|geen (?:limiet|maximum|vast aantal)"
+    r"|unbegrenzt\w*|unbeschränkt\w*|kein(?:e[nr]?)? (?:obergrenze|höchstgrenze|festen?)|illimitée?s?"
+    r"|pas de (?:limite|maximum|nombre fixe)"
+    r"|ilimitad[oa]s?|sin (?:límite|máximo)|illimitat[oaie]|senza limiti|nessun limite|sem limite"
+    r"|nieograniczon\w+|bez limitu|sınırsız)\b"
+    r"|무제한|제한(?:이|은)? 없|無制限|制限(?:は|が)?(?:ない|ありません)|无限|不限|没有(?:上限|限制)|غير محدود"
+    r"|بلا حدود"
 )
 #: The names of types answered by a number.
 AMOUNTS = ("days", "hours", "amount")
@@ -223,7 +253,7 @@ class AnswerType:
     sentence_pattern: str
     heading_pattern: str = ""
 
-    #: Likewise, for the definite facts of this type: a date rather than "annual".
+    #: Likewise, for definite facts: a date, not only "annual".
     definite_pattern: str = ""
 
     @cached_property
@@ -245,7 +275,7 @@ class AnswerType:
     def is_in(self, text: str, question: str) -> bool:
         """Whether a text contains this type of fact.
 
-        For amounts, time limits count only if the question asks for a limit, and times of service likewise.
+        For amounts, time limits and service count only if the question asks for them.
         """
         if self.name in (*AMOUNTS, "time"):
             text = _REFERENCE.sub(" ", text)
@@ -259,7 +289,8 @@ class AnswerType:
 #: A contact by role. "Employees" does not count, because the word means everybody.
 _ROLES = (
     r"\b(?:supervisors?|(?:line )?managers?|(?:team )?leads?|leaders?|representatives?|officers?|department|hr"
-    r"|human resources|people team|payroll|advis[eo]rs?|works council|council|committee|hotline|help ?desk|service desk"
+    r"|human resources|people team|payroll|advis[eo]rs?|works council|council|committee|hotline|help ?desk"
+    r"|service desk"
     r"|reception|doctor|police|union|employer|director|confidential line|first aider|customer service"
     r"|leidinggevende|werkgever|vertrouwenspersoon|afdeling|personeelszaken|bedrijfsarts|ondernemingsraad|directie"
     r"|vorgesetzte\w*|führungskraft|arbeitgeber\w*|betriebsrat\w*|personalabteilung|abteilung|betriebsarzt"
@@ -280,7 +311,8 @@ _DATE = rf"{_OF_A_DATE}|{_IN_ORDER}|\b(?:{_MONTHS}|{_WEEKDAYS})\b"
 _TIME = (
     rf"{_DATE}"
     r"|\b(?:same|following|previous|preceding|zelfde|volgende|vorige|selben|gleichen|folgenden|vorigen|même|suivante?"
-    r"|précédente?|mism[oa]|siguiente|anterior|stess[oa]|successiv[oa]|seguente|mesm[oa]|seguinte|tym samym|następn\w+"
+    r"|précédente?|mism[oa]|siguiente|anterior|stess[oa]|successiv[oa]|seguente|mesm[oa]|seguinte|tym samym"
+    r"|następn\w+"
     rf"|poprzedni\w+|aynı|ertesi) (?:{_DAYS}|quarter|year|jaar|jahr\w*|année|año|anno|ano|rok\w*)\b"
     r"|\b(?:before|after|until|within|during|once|as soon as|immediately|at once"
     r"|(?:beginning|end|start) of|annual(?:ly)?|monthly|weekly|every (?:year|month|week)|first day|voor|vóór|na|tot"
@@ -311,8 +343,10 @@ TYPES = (
     ),
     AnswerType(
         "person to tell",
-        r"\bwhom? (?:do|should|must|shall|can) (?:i|we|you) (?:have to )?(?:tell|inform|notify|call|ring|phone|contact|report|let know)\b"
-        r"|\b(?:bij|aan) wie (?:moet|kan|mag|meld)\b.{0,30}\b(?:meld\w*|door ?geven|vertellen|laten weten)\b|\bwie (?:moet|kan) ik"
+        r"\bwhom? (?:do|should|must|shall|can) (?:i|we|you) (?:have to )?(?:tell|inform|notify|call|ring|phone"
+        r"|contact|report|let know)\b"
+        r"|\b(?:bij|aan) wie (?:moet|kan|mag|meld)\b.{0,30}\b(?:meld\w*|door ?geven|vertellen|laten weten)\b"
+        r"|\bwie (?:moet|kan) ik"
         r" .{0,20}(?:bellen|informeren|inlichten|waarschuwen)\b"
         r"|\b(?:bei wem|wem|wen) (?:muss|soll|kann|melde|sage|informiere|rufe) .{0,30}?(?:\bich\b)"
         r"|\bqui (?:dois-je |faut-il |puis-je )?(?:prévenir|informer|avertir|appeler|contacter)\b"
@@ -321,19 +355,25 @@ TYPES = (
         r"|\b(?:a )?quem (?:devo |tenho de |preciso )?(?:avis\w+|inform\w+|comunic\w+|notific\w+|ligar)"
         r"|\b(?:kogo|komu|do kogo) (?:mam |muszę |powinienem )?(?:powiadomi\w+|poinformowa\w+|zgłosi\w+|zadzwoni\w+)"
         r"|\b(?:kime|kimi) (?:haber|bildir\w+|söyle\w+|ara\w+|bilgilendir\w+)"
-        r"|누구(?:에게|한테) (?:알려|말해|말씀|연락|보고|신고)|誰に(?:連絡|報告|伝え|知らせ)|(?:通知|告诉|联系|报告)谁|向谁(?:报告|请假)"
+        r"|누구(?:에게|한테) (?:알려|말해|말씀|연락|보고|신고)|誰に(?:連絡|報告|伝え|知らせ)|(?:通知|告诉|联系"
+        r"|报告)谁|向谁(?:报告|请假)"
         r"|من (?:أبلغ|أخبر|أتصل)|(?:أبلغ|أخبر|أتصل ب)من",
-        r"\b(?:let|tell|inform|notif|call|contact|report|phone|ring|email|e-mail|get in touch|speak|talk|meld|bel|inform|inlicht|doorge"
-        r"|bescheid|benachrichtig|mitteil|anruf|wend|kontaktier|préven|avert|appel|contact|avis|comunic|notific|llam|chiam|ligar"
+        r"\b(?:let|tell|inform|notif|call|contact|report|phone|ring|email|e-mail|get in touch|speak|talk|meld"
+        r"|bel|inform|inlicht|doorge"
+        r"|bescheid|benachrichtig|mitteil|anruf|wend|kontaktier|préven|avert|appel|contact|avis|comunic"
+        r"|notific|llam|chiam|ligar"
         r"|powiad|poinf|zgłos|zadzwoń|haber|bildir|ara|bilgilendir)\w*"
-        rf"[^.;]{{0,80}}?(?:{_ROLES}|\b(?:your|the|our|je|het|ihr|dein|votre|su|il|o|a) (?:\w+ )?(?:team|équipe|equipo|squadra|equipa)\b)"
-        rf"|(?:{_ROLES})[^.;]{{0,60}}?(?:know|informed|told|notified|weten|informeren|bellen|bescheid|informieren|benachrichtigen"
-        r"|mitteilen|melden|anrufen|알리|알려|연락|보고|통보|신고|連絡|報告|知らせ|伝え|通知|报告|联系|告知)"
+        rf"[^.;]{{0,80}}?(?:{_ROLES}|\b(?:your|the|our|je|het|ihr|dein|votre|su|il|o|a) (?:\w+ )?(?:team"
+        rf"|équipe|equipo|squadra|equipa)\b)"
+        rf"|(?:{_ROLES})[^.;]{{0,60}}?(?:know|informed|told|notified|weten|informeren|bellen|bescheid"
+        rf"|informieren|benachrichtigen"
+        r"|mitteilen|melden|anrufen|알[리려립린릴]|연락|보고|통보|신고|連絡|報告|知らせ|伝え|通知|报告|联系|告知)"
         r"|\S@\S|\d[\d -]{5,}\d|(?:أبلغ|إبلاغ|إخطار|اتصل|الاتصال)",
     ),
     AnswerType(
         "person",
-        r"\bwhom\b|\bwho (?:do|can|should|must|may|shall|could) (?:i|we|you)\b|\bwho (?:helps?|approves?|decides?|signs"
+        r"\bwhom\b|\bwho (?:do|can|should|must|may|shall|could) (?:i|we|you)\b|\bwho (?:helps?|approves?"
+        r"|decides?|signs"
         r"|is responsible|is in charge)\b"
         r"|\b(?:bij|aan|met) wie\b|\bwie (?:helpt|beslist|keurt|regelt)\b"
         r"|\b(?:an|bei|mit) (?:wen|wem)\b|^wem\b|\bwer (?:hilft|entscheidet|genehmigt|ist zuständig)\b"
@@ -369,7 +409,8 @@ TYPES = (
         r"\b(?:(?:what|which) (?:percentage|percent|per ?cent|share|portion|proportion)"
         r" (?:of|do|does|is|are|will|would)|what['’]s the percentage|how many percent"
         r"|(?:welk|wat is het) percentage|hoeveel procent|welk deel|wie ?viel prozent"
-        r"|welche[nr]? (?:prozentsatz|anteil|teil)|quel pourcentage|quelle (?:part|proportion)|combien de pour ?cents?"
+        r"|welche[nr]? (?:prozentsatz|anteil|teil)|quel pourcentage|quelle (?:part|proportion)"
+        r"|combien de pour ?cents?"
         r"|qué (?:porcentaje|parte|proporción)|(?:che|quale) (?:percentuale|parte|quota)|quanti per ?cento"
         r"|(?:que|qual a) (?:percentagem|porcentagem|parte|parcela)|jaki (?:procent|odsetek)|jaka część|ile procent"
         r"|yüzde kaç\w*|ne kadarlık kısm\w*)\b"
@@ -377,7 +418,8 @@ TYPES = (
         r"|ما (?:نسبة|النسبة)|كم (?:نسبة|بالمئة|في المئة)",
         r"\d\s?[%％]"
         r"|\b(?:percent|per ?cent|half|(?:one|two)[- ]thirds?|quarter|in full|procent|helft|derde|kwart|volledig"
-        r"|prozent|hälfte|drittel|viertel|pour ?cent|moitié|tiers|intégral\w*|por ?ciento|mitad|tercio|per ?cento|metà"
+        r"|prozent|hälfte|drittel|viertel|pour ?cent|moitié|tiers|intégral\w*|por ?ciento|mitad|tercio"
+        r"|per ?cento|metà"
         r"|terzo|por ?cento|metade|terço|połow\w+|jedn\w+ trzeci\w+|yarısı|yüzde)\b"
         r"|퍼센트|프로|분의|절반|パーセント|割|分の|半分|百分之|分之|一半|[\d一二三四五六七八九][折成]"
         r"|بالمئة|في المئة|نصف|ثلث|ربع",
@@ -392,7 +434,8 @@ TYPES = (
         r"|\bwas (?:(?:zahle|bezahle|verdiene) ich|muss ich .{0,40}zahlen)\b"
         r"|\bque (?:dois-je|devons-nous) payer\b|\bqué (?:pago|pagamos|cobro)\b|\b(?:che )?cosa pago\b|\bo que pago\b"
         r"|\b(?:wat kost\w*|hoeveel (?:kost\w*|krijg\w*|betaal\w*|geld|vergoed\w*|euro)|was kostet"
-        r"|wie ?viel (?:kostet|kosten|bekomm\w*|geld|zahl\w*|euro)|wie hoch (?:ist|sind)|combien (?:coûte\w*|d'argent)"
+        r"|wie ?viel (?:kostet|kosten|bekomm\w*|geld|zahl\w*|euro)|wie hoch (?:ist|sind)|combien (?:coûte\w*"
+        r"|d'argent)"
         r"|cuánto (?:cuesta\w*|dinero|pagan?|cobr\w*)|quanto (?:costa\w*|guadagn\w*|custa\w*|dinheiro|pag\w*)"
         r"|ile (?:kosztuj\w*|pieniędzy|wynosi)|ne kadar (?:ücret|para|öd\w*|maaş)|kaç (?:lira|para|euro))\b"
         r"|얼마(?:를|인가|예요|이에요|입니까|까지|죠|야)|いくら|多少钱"
@@ -421,7 +464,8 @@ TYPES = (
         "amount",
         r"\b(?:how (?:much|many|long|far|old)|hoeveel|hoe (?:lang|ver|oud)|wie ?viele?|wie (?:lange|weit|hoch|alt)"
         r"|combien|cuánt[oa]s?|quant[oaie]s?|ile|jak (?:długo|daleko)|ne kadar"
-        r"|kaç)\b|몇|얼마나|얼마|며칠|何(?:日|時間|人|年|月|週|歳)|どのくらい|どれくらい|多少|多长|几[天个年月小]|كم ",
+        r"|kaç)\b|몇|얼마나|얼마|며칠|何(?:日|時間|人|年|月|週|歳)|どのくらい|どれくらい|多少|多长"
+        r"|几[天个年月小]|كم ",
         rf"\d|\b(?:{_NUMBER_WORDS}|{_LARGER_NUMBER_WORDS})\b|\b(?:{_ARTICLES_OR_NUMBERS}) {UNITS}\b|{_COMPOUND_COUNT}"
         r"|[하한두세네]\s?(?:번|시간|달|주|명|배)|이틀|사흘|나흘|절반|두 배"
         r"|[一二三四五六七八九十百千半两]"

@@ -127,24 +127,24 @@ def says_whether(text: str, question: str) -> bool:
 
 
 def tells_how(text: str, question: str) -> bool:
-    """Whether a question asks how something is done, and a sentence tells what to do: "submit the form"."""
+    """Whether a question asks for a procedure, and a sentence is an instruction: "submit the form"."""
     patterns = _patterns("instructions")
     return patterns["question"].search(question) is not None and patterns["answer"].search(text) is not None
 
 
 def grants(text: str, question: str) -> bool:
-    """Whether a question asks how much somebody is entitled to, and a sentence grants something: "offers 20 days"."""
+    """Whether a question asks for an entitlement, and a sentence grants one: "offers 20 days"."""
     patterns = _patterns("entitlement")
     return patterns["question"].search(question) is not None and patterns["answer"].search(text) is not None
 
 
 def asks_for_meaning(question: str) -> bool:
-    """Whether a question asks what something is, "What are keeping in touch days?"."""
+    """Whether a question asks for a meaning: "What is a sabbatical?"."""
     return _patterns("definitions")["question"].search(question) is not None
 
 
 def defined_in(text: str) -> str:
-    """Return the words at the start of a sentence which it may define, "Chalet time" in "Chalet time is when …"; or ""."""
+    """Return the term before "is" or "means": "A flexi day" in "A flexi day is a day off"; or ""."""
     sign = _patterns("definitions")["sign"].search(text, 0, BEGINNING)
     return text[: sign.start()] if sign else ""
 

@@ -110,3 +110,129 @@ def test_the_same_or_the_following_month_is_a_time(question: str, text: str) -> 
     kind = requested_type(question)
     assert kind is not None
     assert kind.is_in(text, question)
+
+
+@pytest.mark.parametrize(
+    ("question", "leave", "other"),
+    [
+        (
+            "How many days holiday do I get?",
+            "All team members have 38 days of leave.",
+            "For 1 day – you must give at least 3 days notice.",
+        ),
+        ("How many weeks of leave are there?", "There are 5 weeks.", "You need to give 4 weeks' notice."),
+        (
+            "How many weeks of leave are there?",
+            "There are 5 weeks.",
+            "You must have worked here for at least 26 weeks.",
+        ),
+        (
+            "How many weeks of leave are there?",
+            "There are 5 weeks.",
+            "You qualify with 26 weeks of continuous service.",
+        ),
+        ("Hoeveel weken verlof krijg ik?", "Je krijgt vijf weken.", "Dit geldt na 26 weken dienstverband."),
+        (
+            "Wie viele Wochen Urlaub habe ich?",
+            "Es sind sechs Wochen.",
+            "Voraussetzung: 26 Wochen Betriebszugehörigkeit.",
+        ),
+        ("Combien de mois de congé ai-je ?", "Trois mois.", "Il faut 12 mois d'ancienneté."),
+        ("¿Cuántos meses de permiso tengo?", "Son tres meses.", "Hace falta 12 meses de antigüedad."),
+        ("Quanti mesi di congedo ho?", "Tre mesi.", "Servono 12 mesi di anzianità."),
+        ("Quantos meses de licença tenho?", "Três meses.", "São precisos 12 meses de antiguidade."),
+    ],
+)
+def test_notice_and_required_service_are_no_length_of_leave(question: str, leave: str, other: str) -> None:
+    kind = requested_type(question)
+    assert kind is not None
+    assert kind.is_in(leave, question)
+    assert not kind.is_in(other, question)
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("How long must I have worked here to get it?", "You must have worked here for at least 26 weeks."),
+        ("How much notice do I have to give?", "You must give at least 3 weeks notice."),
+        ("How long is the notice period?", "The notice period is 3 months."),
+        ("Wie lange ist die Kündigungsfrist?", "Die Kündigungsfrist beträgt 3 Monate."),
+    ],
+)
+def test_notice_and_service_answer_who_asks_for_them(question: str, text: str) -> None:
+    kind = requested_type(question)
+    assert kind is not None
+    assert kind.is_in(text, question)
+
+
+def test_a_case_at_the_start_of_an_item_is_no_answer_and_an_amount_after_it_is() -> None:
+    kind = requested_type("How many days of leave do I get?")
+    assert kind is not None
+    assert not kind.is_in("**For 2 days** – ask your manager.", "How many days of leave do I get?")
+    assert kind.is_in("**From the fifth year** – 28 days.", "How many days of leave do I get?")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We don't offer a bank of sick days.",
+        "Sick leave is unlimited.",
+        "There is no limit.",
+        "Ziekteverlof is onbeperkt.",
+        "Der Urlaub ist unbegrenzt.",
+        "Les congés sont illimités.",
+        "Las vacaciones son ilimitadas.",
+        "Le ferie sono illimitate.",
+        "As férias são ilimitadas.",
+        "Urlop jest nieograniczony.",
+        "İzin sınırsız.",
+        "휴가는 무제한입니다.",
+        "休暇は無制限です。",
+        "假期不限。",
+        "الإجازة غير محدودة.",
+    ],
+)
+def test_no_limit_answers_how_many(text: str) -> None:
+    kind = requested_type("How many sick days can I take?")
+    assert kind is not None
+    assert kind.is_in(text, "How many sick days can I take?")
+
+
+@pytest.mark.parametrize(
+    ("question", "tells", "other"),
+    [
+        (
+            "Who do I tell when I'm ill?",
+            "If you aren't feeling well, let your line manager know by 10.",
+            "The People team will then close the sickness.",
+        ),
+        ("Who should I call when I am sick?", "On the first day, let your team know.", "Your manager supports you."),
+        (
+            "Bij wie moet ik me ziek melden?",
+            "Meld je bij je leidinggevende.",
+            "De leidinggevende tekent het formulier.",
+        ),
+        (
+            "Bei wem melde ich mich krank?",
+            "Informieren Sie Ihre Führungskraft.",
+            "Die Führungskraft plant die Schichten.",
+        ),
+        ("Qui dois-je prévenir en cas de maladie ?", "Prévenez votre responsable.", "Le responsable signe la feuille."),
+        ("¿A quién debo avisar?", "Avise a recursos humanos.", "Recursos humanos paga la nómina."),
+        ("누구에게 알려야 하나요?", "팀장에게 알려 주십시오.", "팀장이 근무표를 만듭니다."),
+        ("誰に連絡しますか", "上司に連絡してください。", "上司が予定を決めます。"),
+    ],
+)
+def test_whom_to_tell_is_answered_by_a_sentence_which_says_to_tell(question: str, tells: str, other: str) -> None:
+    kind = requested_type(question)
+    assert kind is not None
+    assert kind.is_in(tells, question)
+    assert not kind.is_in(other, question)
+
+
+def test_a_month_is_preferred_to_annual_when_the_question_asks_when() -> None:
+    text = (
+        "Following our annual pay review we update the pay table. "
+        "We have an annual pay review in October, for as many people as we can."
+    )
+    assert "October" in bold_or_first("When is the annual pay review?", text, "en")

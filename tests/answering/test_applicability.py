@@ -11,6 +11,7 @@ from rag.answering.applicability import (
     compare_letters,
     compare_number,
     condition_of,
+    grants,
     holds,
     is_for_another_group,
     is_for_another_period,
@@ -19,6 +20,7 @@ from rag.answering.applicability import (
     number_in,
     range_in,
     says_whether,
+    tells_how,
 )
 from rag.answering.extractive import best_quotes
 from rag.answering.extractive.in_words import weigh_synonyms
@@ -351,3 +353,66 @@ def test_a_synonym_of_two_words_weighs_as_much_as_the_word_it_replaces() -> None
     weights = weigh_synonyms({"annual": 1.4, "leav": 1.2, "approv": 1.6}, {"vacat": 1.3, "approv": 1.6})
     assert weights["approv"] == 1.6
     assert weights["annual"] + weights["leav"] == pytest.approx(1.3)
+
+
+@pytest.mark.parametrize(
+    ("question", "instruction", "other"),
+    [
+        ("How do I get security clearance?", "Apply with the form.", "Security clearance is an important asset."),
+        ("Hoe vraag ik verlof aan?", "Vul het formulier in.", "Verlof is belangrijk."),
+        ("Wie beantrage ich Urlaub?", "Das Formular ausfüllen.", "Urlaub ist wichtig."),
+        ("Comment demander un congé ?", "Remplissez le formulaire.", "Le congé est important."),
+        ("¿Cómo pido vacaciones?", "Rellene el formulario.", "Las vacaciones son importantes."),
+        ("Come chiedo le ferie?", "Compilare il modulo.", "Le ferie sono importanti."),
+        ("Como peço férias?", "Preencha o formulário.", "As férias são importantes."),
+        ("Jak dostać urlop?", "Złóż wniosek.", "Urlop jest ważny."),
+        ("Nasıl izin alırım?", "Formu doldurun.", "İzin önemlidir."),
+        ("휴가는 어떻게 쓰나요?", "신청서를 제출합니다.", "휴가는 중요합니다."),
+        ("休暇はどうやって取りますか", "申請書を提出します。", "休暇は大切です。"),
+        ("怎么请假?", "提交申请。", "休假很重要。"),
+        ("كيف أحصل على إجازة؟", "املأ النموذج.", "الإجازة مهمة."),
+    ],
+)
+def test_how_is_answered_by_what_to_do(question: str, instruction: str, other: str) -> None:
+    assert tells_how(instruction, question)
+    assert not tells_how(other, question)
+    assert not tells_how(instruction, "When is payday?")
+
+
+@pytest.mark.parametrize(
+    ("question", "grant", "other"),
+    [
+        ("How many vacation days do I get?", "We offer 20 days of vacation.", "Vacation rolls over, up to 27 days."),
+        ("Hoeveel dagen krijg ik?", "Je krijgt 25 dagen.", "Meer dan 27 dagen vervallen."),
+        ("Wie viele Tage habe ich?", "Sie erhalten 30 Tage.", "Mehr als 27 Tage verfallen."),
+        ("Combien de jours ai-je ?", "Vous avez droit à 25 jours.", "Au-delà de 27 jours, ils expirent."),
+        ("¿Cuántos días tengo?", "Tienes derecho a 23 días.", "Más de 27 días caducan."),
+        ("Quanti giorni ho?", "Hai diritto a 26 giorni.", "Oltre 27 giorni scadono."),
+        ("Ile dni mam?", "Przysługuje 26 dni.", "Powyżej 27 dni przepada."),
+        ("며칠 쓸 수 있나요?", "20일을 부여합니다.", "27일이 넘으면 소멸합니다."),
+        ("我有多少天年假?", "员工享有20天。", "超过27天作废。"),
+    ],
+)
+def test_how_many_is_answered_by_what_is_granted(question: str, grant: str, other: str) -> None:
+    assert grants(grant, question)
+    assert not grants(other, question)
+
+
+def best_sentence(question: str, text: str) -> str:
+    quotes = best_quotes(question, [passage(1, text)], language="en", with_neighbours=True)
+    assert quotes is not None
+    return quotes.best[1]
+
+
+def test_what_is_is_answered_by_the_definition() -> None:
+    text = (
+        "Chalet time should be used to build skills and to grow the business. "
+        "Chalet time is when people are not on client work."
+    )
+    assert "is when" in best_sentence("What is chalet time?", text)
+
+
+def test_a_definition_in_a_contract_answers_no_other_question() -> None:
+    text = "**Dealing** means any trade in company shares. You must not start dealing in company shares unasked."
+    assert "unasked" in best_sentence("Can I start dealing in company shares?", text)
+    assert "means" in best_sentence("What is dealing?", text)

@@ -12,7 +12,7 @@ from rag.providers.processor import waiting
 from rag.retrieval import meaning
 from rag.types import ContextResponse
 
-#: Compares each question with each sentence by meaning, with the cosine or any measure which grows with similarity.
+#: Compares each question with each sentence by meaning, by the cosine or any measure growing with similarity.
 #: Returns a list per question with a value per sentence.
 Similarities = Callable[[Sequence[str], Sequence[str]], Sequence[Sequence[float]]]
 
@@ -43,7 +43,7 @@ def compared_parts(context: ContextResponse) -> dict[int, list[ComparedPart]]:
 
 
 def likeness_by(embedder: Embedder) -> Similarities:
-    """Return a function which scores sentences by similar meaning to a question.
+    """Return a function for scoring sentences by similar meaning to a question.
 
     If the model fails, all scores are equal.
     """

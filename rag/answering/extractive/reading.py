@@ -428,12 +428,13 @@ def _rule_factors(text: str, heading: str, passage: _OpenPassage, wording: _Word
         yield RULE.after_rule_value
     if says_whether(text, question):
         yield RULE.permission_value
-    if grants(text, question):
+    # Across languages the lists of words would be unfair.
+    if not passage.is_across and grants(text, question):
         yield RULE.entitlement_value
-    if tells_how(text, question):
+    if not passage.is_across and tells_how(text, question):
         yield RULE.instruction_value
     if wording.asks_for_meaning:
-        if 0 < len(terms := passage.terms_in(defined_in(text))) and terms <= wording.terms:
+        if (terms := passage.terms_in(defined_in(text))) and terms <= wording.terms:
             yield RULE.definition_value
     elif is_contract_definition(text):
         yield RULE.contract_definition_value

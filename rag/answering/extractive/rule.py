@@ -23,7 +23,7 @@ class QuoteRule:
     #: Share of the question's words a further sentence must contain, relative to the best, not counting its headings:
     #: below a heading with the subject, every sentence would match.
     least_own: float = 0.5
-    #: Lowest share of a part's words with which a sentence answers this part of the question.
+    #: Lowest share of a part's words for answering this part of the question.
     least_of_part: float = 0.4
     heading_weight: float = 0.5
     #: Weight of a single word from an expression: "second" from "second job".
@@ -44,7 +44,7 @@ class QuoteRule:
     #: Factor for a sentence with a figure, because most questions ask for an amount, a date or a time limit.
     figure_value: float = 1.25
     type_value: float = 1.6
-    #: Factor for a date or a time limit rather than "annual", if the question asks when.
+    #: Factor for a date or a time limit, not only "annual", for a question with "when".
     definite_value: float = 1.1
     #: Factor for the right kind of fact below a matching heading, "Number of days".
     headed_value: float = 1.15
@@ -68,7 +68,7 @@ class QuoteRule:
     #: Factors for a row with the question's figure inside the range, or outside: "up to 2 years" for six years.
     inside_value: float = 2.5
     outside_value: float = 0.5
-    #: Factor for a sentence which only says where to find the answer.
+    #: Factor for a sentence pointing to the answer elsewhere.
     pointer_value: float = 0.4
     longest_pointer: int = 240
     heading_characters: int = 60
@@ -117,14 +117,14 @@ class QuoteRule:
     example_value: float = 0.7
     #: Factor for a list item: with equal scores a sentence is preferred, because it can be understood alone.
     item_value: float = 0.97
-    #: Factor for a sentence which only announces the next: "This is what an extra day costs:".
+    #: Factor for a sentence only announcing the next: "An extra day costs:".
     announcement_value: float = 0.7
     #: Factor for a sentence which says whether something is allowed or possible, if the question asks this.
     permission_value: float = 1.15
-    #: Factor for a sentence which grants something, if the question asks for an entitlement.
+    #: Factor for a sentence granting something, if the question asks for an entitlement.
     entitlement_value: float = 1.1
-    #: Factor for a sentence which tells what to do, if the question asks how; factor for a sentence which defines the
-    #: question's subject, if the question asks what it is; factor for a contract's definitions in all other cases.
+    #: Factor for an instruction, if the question asks for a procedure; factor for a definition of the subject, if the
+    #: question asks for the meaning; factor for a contract's definitions in all other cases.
     instruction_value: float = 1.2
     definition_value: float = 1.2
     contract_definition_value: float = 0.7
