@@ -22,10 +22,10 @@ from rag.types import Identity
 log = logging.getLogger("rag.access")
 #: Shown before and after asking for a new password, by whether an e-mail is sent.
 LOST = {
-    True: N_("Give the e-mail address of your account. A link to choose a new password is sent there."),
+    True: N_("Enter the e-mail address of your account. We send you a link for choosing a new password."),
     False: N_(
-        "Give the e-mail address of your account. Your administrators then see that you need a link to choose a new "
-        "password, and give it to you. No e-mail is sent."
+        "Enter the e-mail address of your account. Your administrators will see your request and give you a link for "
+        "choosing a new password. No e-mail is sent."
     ),
 }
 RESET_MESSAGES = {

@@ -148,9 +148,7 @@ class TenantPrices:
         today = datetime.now(UTC).date()
         day = valid_from or today
         if day < today:
-            raise InvalidInput(
-                "The first day of a price has to be today or later, because earlier charges do not change."
-            )
+            raise InvalidInput("A new price can start today or later, because past charges do not change.")
         row = {"model": _model(model), "unit": _unit(unit), "price": _own_price(price), "valid_from": day}
         with self._database.transaction(who) as connection:
             connection.execute(queries["add_tenant_price"], row)

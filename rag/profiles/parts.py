@@ -184,7 +184,7 @@ class Chunking(Part):
     markdown_target_words: int = setting(
         600, "Markdown: target size of passages", unit="words", bounds=(1, 5000), source="001 2.4", only_with=MARKDOWN)
     markdown_maximum_words: int = setting(
-        800, "Markdown: largest passage", unit="words", bounds=(1, 5000), source="001 2.4", only_with=MARKDOWN)
+        800, "Markdown: maximum size of passages", unit="words", bounds=(1, 5000), source="001 2.4", only_with=MARKDOWN)
     markdown_overlap_words: int = setting(
         25, "Markdown: overlap of passages", unit="words", bounds=(1, 500), source="001 2.4",
         only_with=MARKDOWN)
@@ -341,9 +341,9 @@ class Search(Part):
     vector_weight: float = setting(0.6, "Weight of meaning", bounds=(0, 10), source="003 2.3", only_with=WEIGHTED)
     keyword_weight: float = setting(0.4, "Weight of keywords", bounds=(0, 10), source="003 2.3", only_with=WEIGHTED)
     vector_rank_weight: float = setting(
-        0.3, "Weight of the rank by meaning", bounds=(0, 10), source="003 2.3", only_with=WEIGHTED)
+        0.3, "Weight of the place in the search by meaning", bounds=(0, 10), source="003 2.3", only_with=WEIGHTED)
     keyword_rank_weight: float = setting(
-        0.2, "Weight of the rank by keywords", bounds=(0, 10), source="003 2.3", only_with=WEIGHTED)
+        0.2, "Weight of the place in the search by keywords", bounds=(0, 10), source="003 2.3", only_with=WEIGHTED)
     rank_constant: int = setting(
         60, "Rank constant",
         "With a larger constant, differences between ranks count less.", bounds=(1, 1000), source="003 2.3")

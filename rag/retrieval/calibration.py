@@ -59,7 +59,7 @@ def calibrate(database: Database, collection: Collection, embedder: Embedder) ->
     and `ProviderError` if the embedder fails.
     """
     if embedder.provider == "builtin":
-        raise InvalidInput("The built-in model compares words only, so there is no similarity to measure.")
+        raise InvalidInput("The built-in model only compares words. It cannot measure how similar the meaning is.")
     with database.transaction(collection.tenant_id) as connection:
         rows = connection.execute(
             queries["passages_to_calibrate"],

@@ -46,7 +46,7 @@ def draw_steps(
                 _("Makes a new version. Its passages are split anew and get new vectors for the search by meaning."),
             ),
             (
-                _("Embed missing passages"),
+                _("Prepare missing passages for the search by meaning"),
                 Step.EMBED,
                 True,
                 None,
@@ -186,7 +186,7 @@ def draw_reference_steps(
                 args=(document,),
             )
             st.button(
-                _("Embed missing passages"),
+                _("Prepare missing passages for the search by meaning"),
                 key=f"documents_reference_embed_{document.id}",
                 icon=":material/scatter_plot:",
                 disabled=not chunks or reference.embedded == chunks,

@@ -227,7 +227,7 @@ def _draw_runs(identity: Identity, collection: Collection, draw_details: DrawDet
             **{_(TITLES[name]): [_format_figure(name, run.figures.get(name)) for run in runs] for name in LISTED},
         },
         key="analytics_runs",
-        alt=_("Runs with their figures"),
+        alt=_("Test runs and their results"),
     )
     st.caption(_("Select one run to see its questions, or two to compare them."))
     if len(chosen) == 1:

@@ -143,7 +143,7 @@ def _draw_passages(entry: ChatLogEntry) -> None:
         )
         facts.append(
             _(
-                "reranked by {get} from {taken} in {get_2}",
+                "reranked with {get}: {taken} passages, in {get_2}",
                 get=plain(reranking.get("model", "")),
                 taken=counts,
                 get_2=duration(reranking.get("latencyMs")),

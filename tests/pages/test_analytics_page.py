@@ -392,7 +392,7 @@ def test_a_selected_question_opens_everything_logged_of_it_and_no_address(open_p
     assert not page.exception
     said = words(page)
     assert "Where the time went" in said
-    assert "reranked by rerank\\-multilingual\\-v3\\.0 from 8 to 5" in said
+    assert "reranked with rerank\\-multilingual\\-v3\\.0: 8 to 5 passages" in said
     assert "of which 412 are instructions" in said
     assert "**25 days**" in said
     stages = page.dataframe[1].value

@@ -76,7 +76,7 @@ def test_a_price_counts_from_its_day_and_the_past_keeps_its_own(
 
 
 def test_a_price_begins_today_at_the_earliest(prices: TenantPrices, admin: Identity) -> None:
-    with pytest.raises(InvalidInput, match="has to be today or later"):
+    with pytest.raises(InvalidInput, match="can start today or later"):
         prices.set(admin, "gpt-4o", "input_mtok", "2", datetime.now(UTC).date() - timedelta(days=1))
     assert prices.list(admin) == []
 

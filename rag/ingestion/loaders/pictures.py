@@ -46,7 +46,7 @@ def draw_page(content: bytes, number: int, *, highlight: str, scale: float, sent
     try:
         document = open_pdf(content)
     except pypdfium2.PdfiumError as exc:
-        raise PdfDamaged("This page cannot be drawn.") from exc
+        raise PdfDamaged("This page cannot be shown.") from exc
     try:
         page = document[number - 1]
         width, height = page.get_size()
@@ -55,7 +55,7 @@ def draw_page(content: bytes, number: int, *, highlight: str, scale: float, sent
         if highlight.strip() and (boxes := passage_boxes(page, highlight)):
             picture = marked(picture, page, boxes, passage_boxes(page, highlight, sentence) if fold(sentence) else [])
     except (pypdfium2.PdfiumError, ValueError, IndexError) as exc:
-        raise PdfDamaged("This page cannot be drawn.") from exc
+        raise PdfDamaged("This page cannot be shown.") from exc
     finally:
         document.close()
     buffer = io.BytesIO()

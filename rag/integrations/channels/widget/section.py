@@ -147,10 +147,7 @@ def draw_outside(widgets: Sequence[Widget]) -> None:
     on = [widget for widget in widgets if widget.is_active]
     sites = sorted({site for widget in on for site in widget.sites})
     pages = sum(widget.has_page for widget in on)
-    sentence = _(
-        "Visitors without an account cannot ask this collection, because none of its widgets and public "
-        "pages is turned on."
-    )
+    sentence = _("Visitors without an account cannot ask questions here yet. Turn on a widget or a public page first.")
     if sites:
         sentence = _("Visitors of {sites} can ask this collection without signing in.", sites=plain(", ".join(sites)))
     if pages:

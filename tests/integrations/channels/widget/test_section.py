@@ -27,7 +27,7 @@ def test_a_portfolio_names_the_sites_where_strangers_may_ask_it(running: Service
     def shown() -> str:
         return "\n".join(str(item.value) for item in [*page.markdown, *page.caption])
 
-    assert "none of its widgets and public pages is turned on" in shown()
+    assert "Turn on a widget or a public page first" in shown()
     widget = widgets_of(running.database).add(admin, made, "Site", ["https://quenby.example"])
     widgets_of(running.database).change(admin, widget.id, WidgetChange(is_active=True, has_page=True))
     page.run()
