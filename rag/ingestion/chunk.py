@@ -56,7 +56,10 @@ class ChunkStep:
     def _split(
         self, job: DocumentJob, pages: Sequence[Page], sections: Sequence[Section], embedder: Embedder
     ) -> list[Chunk]:
-        """Split the text into chunks. If this took paid calls, store the result, so that a retry is free."""
+        """Split a document's text into chunks.
+
+        If this needed paid model calls, the chunk positions are stored: a retry need not pay again.
+        """
         document = job.document
         if document.mime_type == EXPORT_TYPE:
             return chunks_from_bytes(self._files.get(document.tenant_id, document.file_path))
@@ -143,9 +146,9 @@ class SentenceEmbedder(EmbedderWrapper):
 
 
 def _fill_missing(vectors: FloatMatrix) -> FloatMatrix:
-    """Return the vectors with each missing vector replaced by the previous sentence's, or by the first usable vector.
+    """Replace each missing sentence vector by the previous sentence's vector, or by the first usable vector.
 
-    Equal neighbouring vectors show no change of topic. Raises `VectorUnusable` if all vectors are missing.
+    Raises `VectorUnusable` if all vectors are missing.
     """
     usable = np.flatnonzero(~np.isnan(vectors).any(axis=1))
     if len(usable) == len(vectors):

@@ -63,8 +63,6 @@ class CorrectionPlan:
 
 @dataclass(frozen=True)
 class _Change:
-    """A correction to save: the document's pages before and after, and the sections after the correction."""
-
     job: DocumentJob
     added: PageCorrection
     follows: UUID | None
@@ -160,7 +158,6 @@ class Corrections:
         text: str | None,
         expected: str | None,
     ) -> _Change:
-        """Validate a new text for a page, and return the change. Raises the errors raised by `save`."""
         document = self._document(identity, document_id)
         if document.mime_type == EXPORT_TYPE:
             raise InvalidInput("Imported passages stay as they are. Upload the document itself to correct its text.")
@@ -195,7 +192,6 @@ class Corrections:
         return _Change(job, added, followed.id if followed else None, rows, after, sections)
 
     def _latest(self, identity: Identity, document: Document) -> DocumentJob:
-        """Return the version to correct. Raises `StepNotPossible` while another version is being made."""
         with self._database.transaction(identity) as connection:
             parameters = {"original_id": document.original_id}
             version_id, is_other_in_progress = connection.execute(
@@ -211,7 +207,6 @@ class Corrections:
         return self._control.job(identity.tenant_id, version_id)
 
     def _plan(self, change: _Change) -> CorrectionPlan:
-        """Estimate the cost for embedding the changed chunks, and for tagging them if the profile tags chunks."""
         job, pages = change.job, [page_from_row(row) for row in change.after]
         # Chunks by topic are known only after paying for them.
         chosen = job.document.chunking_method

@@ -167,10 +167,9 @@ class EmbedStep:
         *,
         are_stored: bool,
     ) -> None:
-        """Store chunks, vectors and cost in a single transaction. With `are_stored`, only write the vectors.
+        """Store chunks, vectors and cost in a single transaction.
 
-        The commit does not wait for the disk. A server crash can only undo the whole transaction; the calls are then
-        repeated with the same idempotency keys.
+        A server crash may undo the whole transaction; the calls are then repeated with the same idempotency keys.
         """
         document = job.document
         tokens = [[estimate_tokens(chunk.content) for chunk in embedded.items] for embedded in group]
@@ -303,7 +302,6 @@ class SharedRequests:
     def _embed_separately(
         self, collection: Collection, batches: Sequence[Sequence[WaitingPassage]], embedder: Embedder
     ) -> None:
-        """Embed each document in separate requests, and mark failing documents."""
         tenant_id = collection.tenant_id
         passages = [passage for batch in batches for passage in batch]
         for document_id, _ in groupby(passages, key=lambda passage: passage.document_id):

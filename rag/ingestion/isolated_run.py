@@ -79,7 +79,7 @@ class IsolatedRuns:
                 process.kill()
 
     def _answer(self, task: DocumentTask, stop_if_asked: Callable[[], None]) -> bytes:
-        """Run a process for the task, and return the pickled result; b"" if the process died."""
+        """Run the task in a new process, and return the pickled result; b"" if the process died."""
         with subprocess.Popen(  # noqa: S603 - our own module
             self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=PROJECT, start_new_session=True
         ) as process:

@@ -141,7 +141,6 @@ class MeaningJob:
         )
 
     def _vectors(self, passage: UnreadPassage) -> list[FloatMatrix]:
-        """Return a vector for each chunk part, except parts which the model cannot read."""
         vectors = list[FloatMatrix]()
         for text in passage.texts:
             self._control.stop_if_asked()
@@ -219,13 +218,13 @@ def _columns(passages: Sequence[UnreadPassage], vectors: Sequence[list[FloatMatr
 
 
 def _mean(vectors: Sequence[FloatMatrix]) -> FloatMatrix:
-    """Return the mean of vectors, normalised to length 1."""
+    """Return the mean vector, normalised to length 1."""
     mean: FloatMatrix = np.mean(vectors, axis=0)
     return mean / np.linalg.norm(mean)
 
 
 def _try_lock(file: IO[str]) -> bool:
-    """Lock a file for this process, without waiting. Return whether the lock was free."""
+    """Lock a file without waiting. Returns False if a different process holds the lock."""
     if fcntl is None:
         return True
     try:

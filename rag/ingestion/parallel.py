@@ -76,7 +76,6 @@ def _drain(waiting: deque[Item]) -> Iterator[Item]:
 
 
 def _available(ended: queue.SimpleQueue[Value]) -> list[Value]:
-    """Wait up to `TICK_SECONDS` for a result, and return all results in the queue."""
     results: list[Value] = []
     try:
         results.append(ended.get(timeout=TICK_SECONDS))

@@ -138,10 +138,10 @@ class IngestionPipeline:
     # The steps, in their order
 
     def _read(self, tenant_id: str, document_id: UUID) -> None:
-        """Read the file and estimate the cost. The document then waits for an administrator's confirmation.
+        """Read a document's file and estimate the cost, which an administrator must then confirm.
 
-        Documents from a source, and documents within their confirmed limit, continue without confirmation, unless they
-        would exceed the company's budget. Raises `DocumentError`.
+        Documents which a source adds, or whose cost is below a confirmed limit, continue without confirmation within
+        the budget.
         """
         job = self.control.job(tenant_id, document_id)
         if job.document.status == DocumentStatus.READING:
@@ -160,10 +160,10 @@ class IngestionPipeline:
         return self.why_to_ask(tenant_id, None if total is None else Decimal(str(total)))
 
     def _process(self, tenant_id: str, document_id: UUID) -> None:
-        """Process a confirmed document up to the search index; do nothing in any other state.
+        """Process a confirmed document until users can search the text; do nothing in any other state.
 
-        If the provider refuses tagging because of the key or the credit, the document is published without tags,
-        tagging stays pending, and the error is raised with `details["is_searchable"]`.
+        If the provider refuses tagging because of the key or the credit, the document is published without tags and the
+        error is raised.
         """
         job = self.control.job(tenant_id, document_id)
         if job.document.status != DocumentStatus.PROCESSING:
@@ -200,7 +200,6 @@ class IngestionPipeline:
                 raise refused
 
     def _tag_again(self, tenant_id: str, document_id: UUID) -> None:
-        """Do the pending tagging of a published document, which stays searchable."""
         job = self.control.job(tenant_id, document_id)
         if Step.TAG not in job.document.pending_steps:
             return
@@ -221,7 +220,7 @@ class IngestionPipeline:
         self._suggest(tenant_id, document_id, pages, sections)
 
     def _set_aside_before(self, job: DocumentJob) -> str:
-        """Return the sentence about chunks without a vector, for a published document; "" if all have vectors."""
+        """Return a sentence about a published document's chunks without a vector; "" if all have vectors."""
         model = job.collection.embedding_model
         rows = find_bare_chunks(self._database, job.document, model)
         return set_aside_message(rows, job.document.chunk_count, model)
@@ -232,14 +231,12 @@ class IngestionPipeline:
         self._suggest(tenant_id, document_id, pages, sections)
 
     def _suggest_if_missing(self, tenant_id: str, document_id: UUID) -> None:
-        """Choose suggested questions if they are missing, because of an interruption or an earlier release."""
         job = self.control.job(tenant_id, document_id)
         if job.document.status is DocumentStatus.COMPLETED and "suggested_questions" not in job.document.metadata:
             pages, sections = self._stored_text(job)
             self._suggest(tenant_id, document_id, pages, sections)
 
     def _suggest(self, tenant_id: str, document_id: UUID, pages: Sequence[Page], sections: Sequence[Section]) -> None:
-        """Choose suggested questions for a published document, by searching for their answers."""
         job = self.control.job(tenant_id, document_id)
         if job.document.status is DocumentStatus.COMPLETED:
             self._suggest_step.run(job, pages, sections)
@@ -253,7 +250,10 @@ class IngestionPipeline:
         return pages, sections
 
     def _tag(self, job: DocumentJob, pages: Sequence[Page]) -> tuple[str, ProviderError | None]:
-        """Tag document and chunks. Return a sentence for administrators, and the error if key or credit was refused."""
+        """Tag the document and its chunks.
+
+        Returns a sentence for administrators, and the error if key or credit was refused.
+        """
         try:
             return self._tag_step.run(job, pages), None
         except WAITED_FOR as exc:
@@ -299,7 +299,7 @@ class IngestionPipeline:
             self.mark_failed(tenant_id, document_id, str(RagError()))
 
     def _run_isolated(self, tenant_id: str, document_id: UUID) -> None:
-        """Process a document in a separate process, because processes died while working on it.
+        """Process a document in a separate process, because earlier processes died on this document.
 
         If the separate processes die too, the document is marked failed.
         """

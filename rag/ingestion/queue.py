@@ -294,7 +294,6 @@ class Queue:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def _app(self, connector: PsycopgConnector, jobs: JobManager) -> App:
-        """Build procrastinate's application with all tasks. Its workers fetch from `jobs`."""
         from procrastinate import App
 
         from rag.ingestion.jobs import RetrySchedule
@@ -318,10 +317,8 @@ class Queue:
         return app
 
     def _leaving_rest_to_waiting(self, work: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-        """Wrap a task: if it fails while a job with the same name waits, the waiting job does the retry.
-
-        For example, a document is confirmed while the earlier job still runs. procrastinate forbids two waiting jobs
-        with the same name.
+        """Wrap a task: if the task fails while a job with the same name waits, the waiting job does the retry.
+        procrastinate forbids two waiting jobs with the same name.
         """
 
         @functools.wraps(work)
@@ -337,7 +334,6 @@ class Queue:
         return task
 
     async def _postpone(self, queueing_lock: str, wait_seconds: float) -> bool:
-        """Delay the waiting job with this name by `wait_seconds`. Return whether there was a waiting job."""
         changed: list[int] = []
 
         def postpone() -> None:
@@ -411,10 +407,9 @@ class Queue:
         await in_daemon_thread(lambda: self._make_meaning(tenant_id, collection_id))
 
     def _make_meaning(self, tenant_id: str, collection_id: str) -> None:
-        """Run `MeaningJob` on a collection for a while, and queue a new job for the rest.
+        """Compute a collection's vectors for a while, and queue a new job for the rest.
 
-        The rest is a new job, because a document may have queued a job with the same name meanwhile, and two jobs with
-        the same name cannot wait.
+        A retried job would fail if a job with the same name was waiting already.
         """
         work = self._pipeline.meaning
         wait: float | None = 0.0
@@ -443,15 +438,14 @@ class Queue:
             raise FilesLeft
 
     def _seconds_to_wait(self, key: str, error: ProviderError) -> float:
-        """Return the seconds before the next attempt: longer after each failure, at least what the provider demands."""
+        """Return the seconds before the next attempt: longer after each failure, at least the delay demanded by the
+        provider.
+        """
         step = self.retry_seconds[min(self._failure_counter(error)[key], len(self.retry_seconds)) - 1]
         return max(step, retry_after(error))
 
     def _failure_counter(self, error: ProviderError) -> Counter[str]:
-        """Return the counter of failed attempts to which this error belongs.
-
-        Errors due to a refused key or used-up credit have their own counter.
-        """
+        """Return the counter for failed attempts. Errors from refused keys and spent credit are counted separately."""
         return self._refusals if isinstance(error, WAITED_FOR) else self._failures
 
     def _forget(self, key: str) -> None:

@@ -183,7 +183,7 @@ class ReadStep:
             )
 
     def _to_recognise(self, document: Document, pages: Sequence[Page]) -> tuple[list[int], str]:
-        """Return the page numbers to recognise, and a sentence if recognition was chosen but there is no engine."""
+        """Return the page numbers which need text recognition, and a warning if no recognition engine is installed."""
         if not may_be_pictures(document):
             return [], ""
         pdf_type = "auto" if document.mime_type in PICTURE_TYPES else document.pdf_type

@@ -110,7 +110,7 @@ class SuggestStep:
         self._database.execute(job.document.tenant_id, "note_metadata", **job.key, metadata=metadata, message=None)
 
     def _questions(self, job: DocumentJob, sections: Sequence[Section], text: str) -> list[str]:
-        """Return questions which the document answers: first a model's, then questions from headings."""
+        """Return questions which the document answers: first a model's, then questions built from headings."""
         document = job.document
         language = document.language or job.collection.language
         suggested = [q for q in document.metadata.get("questions") or () if isinstance(q, str) and not nobody_asks(q)]
@@ -223,7 +223,6 @@ def candidates_elsewhere(
 
 
 def _in_order(sections: Sequence[Section], text: str) -> list[Section]:
-    """Return the sections in order. For a text without sections, like a statute, return the numbered articles."""
     if sections:
         return sorted(sections, key=lambda section: section.start)
     return [
@@ -321,9 +320,7 @@ def _fold_passage(section: str, content: str) -> str:
 
 
 def _choose_evenly(candidates: Sequence[CandidateQuestion], limit: int) -> list[CandidateQuestion]:
-    """Choose up to `limit` candidates by rank. From a rank which does not fit whole, choose evenly spread
-    candidates.
-    """
+    """Choose up to `limit` candidates by rank. If a rank has too many candidates, choose evenly spread candidates."""
     chosen: list[CandidateQuestion] = []
     for rank in sorted({candidate.rank for candidate in candidates}):
         alike = [candidate for candidate in candidates if candidate.rank == rank]
@@ -340,7 +337,6 @@ def bare(heading: str) -> str:
 
 
 def _names_in(text: str) -> frozenset[str]:
-    """Return the words which are mostly capitalised inside sentences, in lower case: probably names."""
     sample = text[:200_000]
     capitals = Counter(re.findall(r"(?<=[a-zà-ÿ,] )[A-ZÀ-Þ][^\W\d_]+", sample))
     small = Counter(re.findall(r"\b[a-zà-ÿ][^\W\d_]+", sample))
@@ -348,7 +344,6 @@ def _names_in(text: str) -> frozenset[str]:
 
 
 def _is_name(heading: str, names: frozenset[str]) -> bool:
-    """Whether a heading is only a name: "PerksPlus", "Northwind Standard"."""
     if re.fullmatch(r"[A-Z][a-z]+[A-Z]\w*", heading):
         return True
     words = heading.split()
@@ -356,10 +351,7 @@ def _is_name(heading: str, names: frozenset[str]) -> bool:
 
 
 def _lower_heading(heading: str, names: frozenset[str], language: str) -> str:
-    """Convert a heading to the form used inside a sentence: in lower case, except names and abbreviations.
-
-    In a heading in title case, every word is capitalised: then only the first word decides.
-    """
+    """Convert a heading to lower case for use inside a sentence, except names and abbreviations."""
     words = [word for word in re.findall(LETTER_RUN, heading) if len(word) > 3]
     if heading.isupper() and len(words) > 1:
         return small(heading, language)

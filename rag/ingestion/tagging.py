@@ -269,9 +269,10 @@ class TagStep:
 
 
 def _attempt(model: ChatModel, receipt: Receipt, tag: Callable[[CompletionModel], Mapping[str, Any]]) -> Tagged:
-    """Call `tag` with the model. An error becomes a sentence, because missing tags do not fail a document.
+    """Call `tag` with the model.
 
-    Raises the errors in `WAITED_FOR` (refused key, spent credit), because the job waits until they are solved.
+    Errors become a sentence, because missing tags do not fail a document; only a refused key and spent credit are
+    raised.
     """
     try:
         return Tagged(tag(DurableChatModel(model, receipt)), "", receipt)

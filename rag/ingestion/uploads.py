@@ -165,7 +165,7 @@ class Uploads:
 
 
 def _free_name(name: str, used_names: Set[str]) -> str:
-    """Return the name, numbered if it is taken: "Plan.pdf", "Plan (2).pdf"."""
+    """Return the name, numbered if taken: "Plan.pdf", "Plan (2).pdf"."""
     stem, dot, ending = name.rpartition(".")
     numbered = (f"{stem} ({number}){dot}{ending}" for number in count(2))
     return next(free for free in chain([name], numbered) if free not in used_names)
@@ -210,8 +210,7 @@ def _require_new(
 ) -> None:
     """Raise `DocumentAlreadyStored` if the collection has a document with this content.
 
-    An earlier version of the document to replace is allowed: an administrator who has seen the differences may make it
-    the next version.
+    An earlier version from the document to replace is allowed.
     """
     copies = find_copies(database, collection, sha256)
     present = next((d for d in copies if d.status is not DocumentStatus.SUPERSEDED), None)

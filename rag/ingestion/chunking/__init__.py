@@ -181,7 +181,6 @@ def chunk_full_text(full_text: str) -> list[Chunk]:
 
 
 def _years_of(metadata: Mapping[str, Any]) -> set[int]:
-    """Return the years in a chunk's metadata: all years from `startYear` to `endYear`, else `startYear` and `year`."""
     first, last = (str(metadata.get(name, "")) for name in ("startYear", "endYear"))
     if first.isdigit() and last.isdigit():
         return set(range(int(first), int(last) + 1))

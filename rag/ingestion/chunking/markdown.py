@@ -87,7 +87,6 @@ def markdown_pieces(text: str, file_name: str, limits: Chunking) -> list[Piece]:
 
 
 def _repository_facts(front: str) -> dict[str, Any]:
-    """Return the facts about a repository as metadata: name, language, stars, topics, year of the last change."""
     fields = dict(line.split(": ", 1) for line in front.splitlines() if ": " in line)
     facts: dict[str, Any] = {}
     for name, label in (("repository", "Repository"), ("language", "Language")):
@@ -103,7 +102,7 @@ def _repository_facts(front: str) -> dict[str, Any]:
 
 
 def _sections(text: str, headings: list[Heading], body: int) -> Iterator[tuple[int, int, str]]:
-    """Yield (start, end, path) for each section. A heading without text is joined to the next section."""
+    """Yield (start, end, heading path) for each section. A heading without text is joined to the next section."""
     start, path = 0, ""
     above: list[Heading] = []
     for index, heading in enumerate(headings):

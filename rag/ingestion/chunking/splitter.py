@@ -103,9 +103,9 @@ def _start_of_next(boundaries: Boundaries, start: int, end: int, overlap: int) -
 
 
 def _start_of_last(boundaries: Boundaries, low: int, stop: int, chunk_size: int, overlap: int, minimum: int) -> int:
-    """Return the last chunk's start, early enough for `minimum` characters.
+    """Move the last chunk's start back until the chunk has `minimum` characters.
 
-    If the start has to move back, the new start is a section, paragraph, sentence or word start.
+    The new start is a section, paragraph, sentence or word start.
     """
     earliest = max(low + 1, stop - chunk_size)
     latest = max(stop - max(minimum, overlap), earliest)
@@ -192,8 +192,9 @@ def _recursive_spans(
 
 
 def _merge(cuts: Sequence[int], chunk_size: int, overlap: int) -> Iterator[tuple[int, int]]:
-    """Merge neighbouring pieces, and yield spans up to `chunk_size` characters; consecutive spans share whole pieces,
-    up to `overlap`.
+    """Merge neighbouring text pieces, and yield (start, end) spans up to `chunk_size` characters.
+
+    Consecutive spans share whole pieces, up to `overlap` characters.
     """
     first = 0
     for index, (begin, end) in enumerate(pairwise(cuts)):

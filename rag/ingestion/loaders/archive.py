@@ -81,10 +81,9 @@ class Archive:
 
 
 def _require_short_list(file: IO[bytes]) -> None:
-    """Raise `InvalidInput` if the archive's contents list would fill the memory.
+    """Raise `InvalidInput` if the archive's file list would fill the memory.
 
-    The size comes from `ZipFile`'s private function. In an archive with two contradicting entries, both then use the
-    same entry.
+    The size is read by `ZipFile`'s private function: in a forged archive, `ZipFile` will use the same size.
     """
     end = zipfile._EndRecData(file)  # type: ignore[attr-defined]  # noqa: SLF001, RUF100
     if end is not None and end[zipfile._ECD_SIZE] > MOST_LIST_BYTES:  # type: ignore[attr-defined]  # noqa: SLF001, RUF100
@@ -115,7 +114,7 @@ def name_of(entry: zipfile.ZipInfo) -> str:
 
 
 def _read(packed: IO[bytes], most: int) -> bytes:
-    """Read an unpacked file up to `most` bytes. Raises `BadZipFile` if the file is longer."""
+    """Read up to `most` bytes. Raises `BadZipFile` if the unpacked file is longer."""
     parts = []
     remaining = most + 1
     while remaining > 0 and (part := packed.read(min(remaining, READ_AT_ONCE))):

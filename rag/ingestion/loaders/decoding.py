@@ -127,7 +127,7 @@ def _first_usable(content: bytes, names: Sequence[str]) -> str | None:
 
 
 def _detect_utf16(content: bytes) -> str | None:
-    """Detect UTF-16 without a byte order mark, and return the encoding.
+    """Detect UTF-16 without a byte order mark.
 
     In most UTF-16 texts, many bytes at even or at odd positions are zero.
     """
@@ -185,9 +185,8 @@ def _guess_encoding(content: bytes) -> str:
 
 
 def _odd_words(text: str) -> int:
-    """Count the words which suggest a wrong encoding.
-
-    These words mix two scripts, have a sign between letters, or have a capital after a lower-case letter beyond ASCII.
+    """Count words which suggest a wrong encoding: with mixed scripts, signs between letters, or a capital after a
+    lower-case letter beyond ASCII.
     """
     return sum(ODD.search(word) is not None or _scripts(word) > 1 for word in BEYOND_ASCII.findall(text))
 
@@ -254,7 +253,6 @@ def east_asian_encoding(content: bytes) -> str | None:
 
 
 def _score(text: str, language: str, family: Family) -> float:
-    """Rate how well decoded text fits a language, by how common the characters beyond ASCII are."""
     counts = Counter(character for character in text if character > "\x7f")
     total = sum(counts.values())
     if language == "ja" and total > FEW_CHARACTERS and not any(KANA[0] <= character <= KANA[1] for character in counts):

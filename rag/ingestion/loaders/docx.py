@@ -111,7 +111,7 @@ def _load_document(package: WordPackage) -> ExtractedDocument:
 
 
 def _note_form(properties: Any) -> str | None:
-    """Return the number format of footnotes or endnotes: `None` for the default, "" if their numbers restart in the
+    """Return the number format for footnotes or endnotes: `None` for the default, "" if their numbers restart in the
     document.
     """
     if (value(child(properties, "w:numRestart")) or "continuous") != "continuous":
@@ -122,7 +122,7 @@ def _note_form(properties: Any) -> str | None:
 def _margins(package: WordPackage, main: str, story: Story, has_even: bool) -> tuple[list[Line], list[Line], int]:
     """Return the lines in visible headers, the lines in visible footers, and the number of characters in both.
 
-    A line on several pages is returned only the first time, but the characters are counted each time.
+    Repeated lines are returned only the first time, but counted each time.
     """
     above: list[Line] = []
     below: list[Line] = []

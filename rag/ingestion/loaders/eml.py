@@ -64,8 +64,6 @@ BLANK_LINES = re.compile(r"\n{3,}")
 
 @dataclass
 class _Body:
-    """An email's text, sections, attached files and emails, and warnings about unread parts."""
-
     parts: list[str] = field(default_factory=list)
     #: Characters so far, including the blank lines between parts.
     length: int = 0
@@ -211,7 +209,6 @@ def _page(
 
 
 def _header_fields(mail: Message) -> tuple[dict[str, str], list[str]]:
-    """Return the header fields to show, decoded, and warnings about guessed encodings."""
     heads: dict[str, str] = {}
     warnings: list[str] = []
     for name in HEADS:
@@ -221,7 +218,7 @@ def _header_fields(mail: Message) -> tuple[dict[str, str], list[str]]:
 
 
 def _decode_field(value: str, warnings: list[str]) -> str:
-    """Decode a header field: encoded words (RFC 2047), and raw bytes in the most likely encoding.
+    """Decode a header field with encoded words (RFC 2047), or with raw bytes in a guessed encoding.
 
     Adds to `warnings` if an encoding is guessed.
     """
@@ -275,7 +272,7 @@ def _parts(part: Message) -> list[Message]:
 
 
 def _enclosed_mails(part: Message) -> list[Message]:
-    """Return the email inside a part, also if a program encoded the email, which the standard forbids."""
+    """Return the emails inside a part. Some programs encode an enclosed email, although the standard forbids this."""
     mails = _parts(part)
     encoding = str(part.get("Content-Transfer-Encoding") or "").strip().lower()
     if encoding not in ("base64", "quoted-printable") or not mails or mails[0].keys():
@@ -288,9 +285,9 @@ def _enclosed_mails(part: Message) -> list[Message]:
 
 
 def _choose_alternative(forms: Sequence[_Body]) -> _Body:
-    """Choose between alternatives like plain text and HTML: the first with text, unless a later form has much more.
+    """Choose between plain text and HTML versions: the first with text, unless a later version has much more.
 
-    The chosen alternative also gets the files and emails attached to other forms.
+    Files and emails attached to the rest are added to the choice.
     """
     best = next((form for form in forms if form.parts), forms[0] if forms else _Body())
     for form in forms:
@@ -338,7 +335,7 @@ def _read_leaf(part: Message, body: _Body, *, is_first: bool) -> None:
 
 
 def _attached_mail(part: Message, kind: str, name: str | None) -> Message | None:
-    """Return the email in an attached file; `None` for other files and damaged emails."""
+    """Return the email in an attached file; `None` for damaged emails and for files which are not emails."""
     formats = [loader for loader in file_formats().mails if loader.is_installed]
     if not any(kind == loader.media_type or (name or "").lower().endswith(loader.endings) for loader in formats):
         return None

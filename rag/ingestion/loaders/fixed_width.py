@@ -58,7 +58,10 @@ def tables_in(lines: Sequence[str]) -> Iterator[tuple[int, int, list[str]]]:
 
 
 def _widen(line: str) -> str:
-    """Insert a filler after each wide East Asian character, to make string positions equal columns. "|" becomes "/"."""
+    """Insert a filler after each wide East Asian character: string positions then equal screen columns.
+
+    "|" becomes "/".
+    """
     line = line.replace("|", "/")
     if line.isascii():
         return line
@@ -70,7 +73,6 @@ def _is_row(line: str) -> bool:
 
 
 def _find_table(lines: Sequence[str], first: int, end: int) -> tuple[int, list[list[str]], int] | None:
-    """Find a table in `lines[first:end]`. Return its first line, rows and end (exclusive), or `None`."""
     rows = [line for line in lines[first:end] if _is_row(line)]
     if len(rows) < FEWEST_ROWS or not _is_row(lines[first]):
         return None
@@ -89,7 +91,6 @@ def _find_table(lines: Sequence[str], first: int, end: int) -> tuple[int, list[l
 
 
 def _columns(rows: Sequence[str]) -> list[tuple[int, int]]:
-    """Return each column's start and (exclusive) end position. Between columns, every row has blanks."""
     width = max(map(len, rows))
     padded = [row.ljust(width) for row in rows]
     filled = [place for place in range(width) if any(row[place] != " " for row in padded)]
@@ -109,7 +110,6 @@ def _cells(row: str, columns: Sequence[tuple[int, int]]) -> list[str]:
 
 
 def _cells_below(line: str, columns: Sequence[tuple[int, int]]) -> list[str]:
-    """Return a line's cells if each cell is below a single column and some cells are amounts, else []."""
     cells = [""] * len(columns)
     for match in CELL.finditer(line):
         over = [place for place, (begin, end) in enumerate(columns) if match.start() < end and match.end() > begin]
@@ -120,9 +120,6 @@ def _cells_below(line: str, columns: Sequence[tuple[int, int]]) -> list[str]:
 
 
 def _is_table(grid: Sequence[Sequence[str]]) -> bool:
-    """Whether the cells are a table with column headings and amounts, rather than text columns, a form or a contents
-    list.
-    """
     body = grid[1:]
     firsts = [row[0] for row in grid if row[0]]
     if sum(sum(map(bool, row)) > 1 for row in grid) < 0.8 * len(grid) or sum(map(bool, grid[0])) < len(grid[0]) - 1:

@@ -245,9 +245,9 @@ def _input(element: Any, walk: Walk) -> str:
 
 
 def _chosen_options(element: Any, walk: Walk) -> str:
-    """Return a `select` element's chosen options. A list box gives all visible options, each with a tick box.
+    """Return a `select` element's chosen options, by default the first in a drop-down.
 
-    If nothing is chosen in a drop-down, the first option is chosen.
+    A list box gives all visible options, each with a tick box.
     """
     options = list(element.iter("option"))
     chosen = [option for option in options if option.get("selected") is not None]
@@ -314,7 +314,6 @@ OWN_FORMS: dict[str, Callable[[Any, Walk], str]] = {
 
 
 def _item_label(item: Any, walk: Walk) -> str:
-    """Return a list item's number, or a dash in a list without numbers."""
     around = item.getparent()
     form = _number_form(around)
     if not form:
@@ -326,7 +325,6 @@ def _item_label(item: Any, walk: Walk) -> str:
 
 
 def _number_form(around: Any) -> str:
-    """Return a list's number format; "" for a list without numbers or with descending numbers."""
     if around is None or around.tag != "ol" or around.get("reversed") is not None:
         return ""
     if match := LIST_STYLE.search(around.get("style") or ""):
@@ -358,7 +356,7 @@ def _inner(element: Any, walk: Walk, depth: int, *, keep_lines: bool = False) ->
 def _find_notes(tree: Any, walk: Walk, unused: Set[str] = frozenset()) -> None:
     """Store short footnotes in `walk`, by id, for insertion into the sentences which link to them.
 
-    Footnotes with an id in `unused` are not moved.
+    Footnotes with an id in `unused` are skipped.
     """
     targets: dict[str, Any] = {}
     for element in tree.iter(etree.Element):
@@ -408,7 +406,6 @@ def is_note(element: Any, rules: StyleRules) -> bool:
 
 
 def _note_text(element: Any) -> Iterator[str]:
-    """Yield a footnote's text without its links back."""
     link_text = element.text_content().strip() if element.tag in ("a", "sup") else None
     if link_text is not None and (NOTE_MARK.fullmatch(link_text) or BACK.fullmatch(link_text)):
         return
@@ -578,7 +575,6 @@ def head_rows_of(table: Any) -> int:
 
 
 def _rows_in(table: Any) -> Iterator[Any]:
-    """Yield the table's rows, without rows from inner tables."""
     for child in table:
         if child.tag == "tr":
             yield child

@@ -192,7 +192,6 @@ def is_white(colour: str) -> bool:
 
 
 def _has_background(element: Any, rules: StyleRules) -> bool:
-    """Whether the element or a parent has a background, which makes white text readable."""
     elements = []
     has_background = False
     while element is not None and not has_background:

@@ -19,8 +19,8 @@ Serving = Literal["shown", "as text", "saved"]
 class Loader:
     """A file format: how files are recognised, the functions which load them, and how the product treats them.
 
-    Functions are named "module:name"; a module with a dot in front is one of this package. The module with the
-    description must not import packages.
+    Functions are named "module:name"; a module name with a dot in front belongs to this package. The module which
+    creates the `Loader` must not import third-party packages: they may not be installed.
     """
 
     kind: FileKind

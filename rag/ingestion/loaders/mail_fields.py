@@ -16,7 +16,7 @@ FOLD = re.compile(r"[\r\n]+(?=[ \t])|[\r\n]+\Z")
 
 
 class _Policy(Compat32):
-    """A parser policy which leaves header fields encoded, and truncates long fields."""
+    """An email parser policy which leaves header fields encoded, and truncates long fields."""
 
     def header_source_parse(self, sourcelines: Sequence[str]) -> tuple[str, str]:
         name, value = super().header_source_parse(list(sourcelines))

@@ -68,7 +68,7 @@ def _rows(table: str) -> str:
 
 
 def _clean_lines(text: str) -> str:
-    """Return a text cleaned like plain text, but with leading blanks, which have a meaning in Markdown."""
+    """Clean a text, but keep leading blanks, because Markdown uses them for lists and code."""
     lines = text.split("\n")
     cleaned = (line[: len(line) - len(line.lstrip(" \t"))].expandtabs(4) + normalise_characters(line) for line in lines)
     return BLANK_LINES.sub("\n\n", "\n".join(line.rstrip() for line in cleaned)).strip("\n")
@@ -100,7 +100,6 @@ def visible(text: str, read_table: Callable[[str], str]) -> str:
 
 
 def _by_code(text: str) -> list[tuple[str, bool]]:
-    """Split a text into parts, in order, each with a flag for code."""
     parts, start = [], 0
     for match in CODE.finditer(text):
         parts += [(text[start : match.start()], False), (match[0], True)]
@@ -123,9 +122,9 @@ def _visible(text: str, read_table: Callable[[str], str]) -> str:
 
 
 def _with_tables(text: str, read_table: Callable[[str], str]) -> str:
-    """Return the text with HTML tables replaced by rows.
+    """Replace HTML tables by text rows.
 
-    A regular expression would scan the rest of the text again for each unclosed table.
+    Not done by a regular expression, which would scan the rest again for each unclosed table.
     """
     folded, parts, at = text.lower(), list[str](), 0
     while (start := folded.find("<table", at)) >= 0 and (end := folded.find("</table", start)) >= 0:
@@ -213,7 +212,6 @@ Block = tuple[list[str], bool]
 
 
 def _blocks(lines: list[str]) -> Iterator[Block]:
-    """Yield blocks (lists of lines), each with a flag for code. Blank lines, list items and table rows are blocks."""
     block: list[str] = []
     fence = ""
     for line in lines:
@@ -239,8 +237,9 @@ def _blocks(lines: list[str]) -> Iterator[Block]:
 
 
 def _without_definitions(blocks: list[Block], marks: Marks) -> Iterator[Block]:
-    """Store short footnotes in `marks`, and yield all other blocks. Long footnotes stay in the text, after their
-    number.
+    """Store short footnotes in `marks`, and yield all remaining blocks.
+
+    Long footnotes stay in the text, after their number.
     """
     used = {
         match["label"] for block, is_code in blocks if not is_code for match in REFERENCE.finditer("\n".join(block))
@@ -305,7 +304,6 @@ def _replace_marks(text: str, marks: Marks) -> str:
 
 
 def _split_code(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield a text's parts, each with a flag for inline code, which is between equal runs of backticks."""
     runs = list(TICKS.finditer(text))
     places: defaultdict[int, list[int]] = defaultdict(list)
     for place, run in enumerate(runs):

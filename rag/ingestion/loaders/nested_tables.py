@@ -47,7 +47,6 @@ def _merge(segments: Iterable[Segment]) -> list[Segment]:
 
 
 def _group_touching(across: Sequence[Segment], upright: Sequence[Segment]) -> list[tuple[list[Segment], list[Segment]]]:
-    """Group lines which touch, directly or through other lines. Each group is (horizontal, vertical)."""
     groups: list[tuple[list[Segment], list[Segment]]] = [([line], []) for line in across]
     for line in upright:
         x, low, high = line

@@ -332,10 +332,6 @@ def recognised(page: Page, text: str, engine: str, marks: tuple[PageMark, ...] |
 
 
 def _merge_marks(page: Page, recognised_marks: tuple[PageMark, ...] | None) -> tuple[PageMark, ...] | None:
-    """Return a page's marks (boxes around lines, tables and images) after the images were read.
-
-    Each image's mark is replaced by the marks recognised inside the image.
-    """
     if recognised_marks is None or page.marks is None:
         return page.marks if page.text.strip() else recognised_marks
     pictures = [mark for mark in page.marks if mark.kind == "picture"]
@@ -352,7 +348,7 @@ def _is_within(mark: PageMark, picture: PageMark) -> bool:
 def _new_lines(page_text: str, text: str) -> str:
     """Return the recognised lines which the page's text does not contain yet.
 
-    A table with a new row is returned whole, including its column headings.
+    A table with a new row is returned whole, including the column headings.
     """
     words = WORD.findall(page_text.casefold())
     runs = {tuple(words[place : place + size]) for size in (1, 2, RUN) for place in range(len(words) - size + 1)}
@@ -453,7 +449,7 @@ def _mark(kind: str, box: Box, width: float, height: float) -> dict[str, Any]:
 
 
 def _lines(output: str, scale: float) -> tuple[list[TesseractLine], tuple[float, float]]:
-    """Parse Tesseract's TSV output to lines, and also return the page size. Boxes and sizes are in points."""
+    """Parse Tesseract's TSV output. Returns the lines and the page size, both in points."""
     size = 1.0, 1.0
     by_line: dict[tuple[str, str, str], list[Word]] = {}
     for row in csv.DictReader(output.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE):

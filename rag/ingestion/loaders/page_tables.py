@@ -163,7 +163,7 @@ def _are_from_the_right(words: Sequence[Word]) -> bool:
 
 
 def _direction(text: str) -> str:
-    """Return the first letter's direction: "R" from right to left, "L" from left to right, "" without letters."""
+    """Return the first letter's writing direction: "R" (right to left), "L" (left to right), or "" without letters."""
     letter = next(filter(str.isalpha, text), "")
     return ("R" if bidirectional(letter) in ("R", "AL") else "L") if letter else ""
 
@@ -208,7 +208,6 @@ def _tables_among(
 def _nested_table(
     frame: Box, words: Sequence[Word], rules: RulingLines, *, is_mirrored: bool
 ) -> tuple[Word, list[Word]] | None:
-    """Return a table inside a cell as a single `Word`, and the words it replaces; `None` if there is no table."""
     left, bottom, right, top = frame
     inner_words = [
         word for word in words if left <= word.box[0] and word.box[2] <= right and bottom <= word.middle <= top
@@ -260,7 +259,6 @@ def text_lines(words: Sequence[Word]) -> list[list[Word]]:
 
 
 def _split_cells(row: Sequence[Word], rules: RulingLines, column_gap: float, *, is_mirrored: bool) -> list[Word]:
-    """Split a line into cells, at wide gaps and at vertical lines."""
     low, high = min(word.box[1] for word in row), max(word.box[3] for word in row)
     verticals = [rule for rule in rules.vertical if rule[1] <= high and rule[2] >= low]
     parts: list[Word] = []
@@ -286,7 +284,7 @@ def _split_cells(row: Sequence[Word], rules: RulingLines, column_gap: float, *, 
 
 
 def _join_words(texts: Sequence[str], *, is_mirrored: bool) -> str:
-    """Join words with blanks. In a mirrored table, Latin words and numbers are put back in order."""
+    """Join words with blanks. In a table drawn from right to left, Latin words and numbers are put back in order."""
     if not is_mirrored or len(texts) == 1:
         return "".join(texts)
     ordered: list[str] = []
@@ -306,9 +304,9 @@ def _join_words(texts: Sequence[str], *, is_mirrored: bool) -> str:
 
 
 def _without_justified(lines: list[list[Word]]) -> list[list[Word]]:
-    """Join the words in justified lines, where equal gaps only look like columns.
+    """Join the words in justified lines, whose wide word gaps look like columns.
 
-    A line counts as justified if all gaps are equal and no nearby line has words at the same horizontal positions.
+    A line is justified if all gaps are equal and no nearby line has words at the same positions.
     """
     joined = list(lines)
     for place, line in enumerate(lines):
@@ -325,7 +323,6 @@ def _without_justified(lines: list[list[Word]]) -> list[list[Word]]:
 
 
 def _is_aligned(line: Sequence[Word], other: Sequence[Word]) -> bool:
-    """Whether most inner words in a line are aligned with words in the other line: left, right or centred."""
     aligned = [0, 0, 0]
     for part in line[1:-1]:
         for way, place in enumerate(_places(part)):
@@ -338,7 +335,6 @@ def _places(part: Word) -> tuple[float, float, float]:
 
 
 def _table_regions(lines: Sequence[Sequence[Word]], rules: RulingLines, row_gap: float) -> Iterator[tuple[int, int]]:
-    """Yield the line ranges which may be tables. A range has lines with several cells and their continuation lines."""
     index = 0
     while index < len(lines):
         if len(lines[index]) < 2 and not _is_ruled_in(lines[index], rules):
@@ -366,7 +362,6 @@ def _goes_on(above: Sequence[Word], line: Sequence[Word], rules: RulingLines, ro
 
 
 def _is_ruled_in(line: Sequence[Word], rules: RulingLines) -> bool:
-    """Whether vertical lines enclose a text line on both sides, and also divide the line."""
     left, right, middle = line[0].box[0], line[-1].box[2], line[0].middle
     verticals = {round(x / SAME_LINE) for x, bottom, top in rules.vertical if bottom - 1 <= middle <= top + 1}
     return (
@@ -377,7 +372,6 @@ def _is_ruled_in(line: Sequence[Word], rules: RulingLines) -> bool:
 
 
 def _is_inner(line: Sequence[Word], region: Sequence[Sequence[Word]]) -> bool:
-    """Whether a line with a single cell starts at or after the second column, and thus continues the row above."""
     rows = [row for row in region if len(row) > 1]
     first_right = max((row[0].box[2] for row in rows), default=0.0)
     left = min((row[1].box[0] for row in rows), default=0.0)
@@ -385,7 +379,6 @@ def _is_inner(line: Sequence[Word], region: Sequence[Sequence[Word]]) -> bool:
 
 
 def _ends_first_cell(line: Sequence[Word], region: Sequence[Sequence[Word]]) -> bool:
-    """Whether a line continues the first cell above: it starts in lower case and stays within the first column."""
     rows = [row for row in region if len(row) > 1]
     if not rows or not line[0].text[:1].islower():
         return False
@@ -473,7 +466,6 @@ def _table(lines: Sequence[Sequence[Word]], rules: RulingLines) -> PageTable | N
 
 
 def _separate_words(vertical: Sequence[tuple[float, float, float]], lines: Sequence[Sequence[Word]]) -> bool:
-    """Whether vertical lines separate the words in most lines. If not, the grid is incomplete."""
     parted = [
         all(
             any(word.box[2] - 1 <= x <= other.box[0] + 1 and low <= word.middle <= high for x, low, high in vertical)
@@ -486,7 +478,6 @@ def _separate_words(vertical: Sequence[tuple[float, float, float]], lines: Seque
 
 
 def _distinct_positions(places: Sequence[float]) -> list[float]:
-    """Return the sorted positions; positions close to the previous position are left out."""
     clustered: list[float] = []
     for place in sorted(places):
         if not clustered or place - clustered[-1] > SAME_LINE:
@@ -495,7 +486,6 @@ def _distinct_positions(places: Sequence[float]) -> list[float]:
 
 
 def _columns(lines: Sequence[Sequence[Word]]) -> list[tuple[float, float]]:
-    """Return the columns' left and right edges. They are found in the lines which have the usual cell count."""
     counts = Counter(len(line) for line in lines if len(line) > 1)
     if not counts:
         return []
@@ -512,7 +502,6 @@ def _columns(lines: Sequence[Sequence[Word]]) -> list[tuple[float, float]]:
 
 
 def _columns_below(heads: Sequence[Word], lines: Sequence[Sequence[Word]]) -> list[tuple[float, float]]:
-    """Return a column for each heading, widened by the cells below; used if no row is complete."""
     columns = [(head.box[0], head.box[2]) for head in heads]
     for part in (part for line in lines for part in line):
         over = [place for place, (left, right) in enumerate(columns) if part.box[0] < right and part.box[2] > left]
@@ -525,7 +514,6 @@ def _columns_below(heads: Sequence[Word], lines: Sequence[Sequence[Word]]) -> li
 def _group_rows(
     lines: Sequence[Sequence[Word]], horizontals: Sequence[float], columns: int, has_grid: bool
 ) -> list[list[Sequence[Word]]]:
-    """Group lines into rows: between drawn horizontal lines if there are enough, else by the gaps between lines."""
     if has_grid or (len(horizontals) >= 4 and len(horizontals) >= len(lines) / 3):
         by_band: dict[int, list[Sequence[Word]]] = {}
         for line in lines:
@@ -555,10 +543,7 @@ def _group_rows(
 
 
 def _gap_within_rows(lines: Sequence[Sequence[Word]], columns: int) -> float:
-    """Return the gap below which two lines belong to the same row; 0 if each line is a row.
-
-    Each line is a row if all gaps are similar, or if a line shortly below another line fills every column.
-    """
+    """Return the vertical gap below which two text lines belong to the same table row; 0 if each line is a row."""
     height = median(line[0].height for line in lines)
     gaps = sorted(above[0].middle - line[0].middle for above, line in pairwise(lines))
     wider = next((after for before, after in pairwise(gaps) if after - before > WIDER_GAP * height), 0.0)
@@ -572,9 +557,9 @@ def _gap_within_rows(lines: Sequence[Sequence[Word]], columns: int) -> float:
 
 
 def _rows_in(band: list[Sequence[Word]], columns: int, fewest: int) -> list[list[Sequence[Word]]]:
-    """Return the table rows between two drawn lines.
+    """Split the text lines between two drawn lines into table rows.
 
-    If enough text lines start a new cell in every column, each text line is a row; otherwise all are a single row.
+    They are a single row, unless enough lines start a new cell in every column.
     """
     full = [line for line in band if len(line) == columns]
     if len(full) < fewest or any(not BEGINNING.match(part.text) for line in full for part in line):
@@ -602,9 +587,6 @@ def _repeat_wide_cells(
     columns: Sequence[tuple[float, float]],
     cells: list[list[list[Word]]],
 ) -> list[list[list[Word]]]:
-    """Return the cells; a cell which spans several columns, for example a centred heading, is repeated in each
-    column.
-    """
     for band, row in zip(bands, cells, strict=True):
         for part in (part for line in band for part in line):
             over = [
@@ -626,7 +608,6 @@ def _merged_cells(
     vertical: Sequence[tuple[float, float, float]],
     horizontal: Sequence[tuple[float, float, float]],
 ) -> dict[tuple[int, int], list[tuple[int, int]]]:
-    """Group grid cells (row, column) which are not separated by a line. Each cell is mapped to its group."""
     middles = [median(line[0].middle for line in band) for band in bands]
     groups = {(row, column): [(row, column)] for row in range(len(bands)) for column in range(len(columns))}
 
@@ -663,10 +644,9 @@ def _text(words: Sequence[Word]) -> str:
 
 
 def _repeat_headings(grid: list[list[str]], cells: Sequence[Sequence[Sequence[Word]]]) -> None:
-    """Repeat a column heading in the columns on its right, if these have a second heading row but no first heading.
+    """Repeat a column heading over the columns on the right which have only a lower heading.
 
-    Only a heading which starts exactly above the lower heading is repeated: a centred heading does not show how many
-    columns belong below.
+    Centred headings are not repeated, because they do not show how many columns they cover.
     """
     if len(grid) < FEWEST_ROWS or len(grid[0]) < 3 or (grid[0][0] and grid[1][0]):
         return
@@ -683,7 +663,7 @@ def _repeat_headings(grid: list[list[str]], cells: Sequence[Sequence[Sequence[Wo
 
 
 def _repeat_names(grid: list[list[str]]) -> None:
-    """Repeat the name of a group of rows in each row. All groups must have equally many rows."""
+    """Repeat the name for a group with several rows in each row. All groups must have equally many rows."""
     body = grid[max(1, guessed_head_rows(grid)) :]
     places = [place for place, row in enumerate(body) if row[0]]
     if len(places) < 2 or len(body[0]) < 3 or not all(row[1] for row in body):
@@ -697,9 +677,9 @@ def _repeat_names(grid: list[list[str]]) -> None:
 
 
 def _has_centred_cells(grid: Sequence[Sequence[str]]) -> bool:
-    """Whether the cells start above their row's name.
+    """Whether cells start above their row's name.
 
-    Then names are vertically centred, and rows cannot be separated.
+    Row names are then vertically centred, and rows cannot be separated.
     """
     return (
         len(grid) > 2 and all(grid[0]) and len(set(grid[0])) == len(grid[0])
@@ -708,16 +688,15 @@ def _has_centred_cells(grid: Sequence[Sequence[str]]) -> bool:
 
 
 def _is_one_cell(row: Sequence[Sequence[Word]]) -> bool:
-    """Whether a row has three or more cells, all with the same words."""
     return len(row) > 2 and bool(row[0]) and all(cell == row[0] for cell in row[1:])
 
 
 def _rows_with_spans(
     grid: Sequence[Sequence[str]], cells: Sequence[Sequence[Sequence[Word]]]
 ) -> Iterator[tuple[str | None, ...]]:
-    """Yield the rows. `None` is a cell which continues the cell on its left.
+    """Yield table rows; `None` is a cell which continues the cell on its left.
 
-    A cell over several rows is repeated in each row; a long text only appears in the first.
+    A cell over several rows is repeated in each row, but long text only appears in the first.
     """
     above: Sequence[Sequence[Word]] = ()
     for texts, words in zip(grid, cells, strict=True):

@@ -127,7 +127,6 @@ def unreadable_reason(text: str) -> str:
 
 
 def _stray_accents(text: str) -> int:
-    """Count combining accents (Latin, Greek, Cyrillic) after a space or a different script."""
     stray = 0
     previous = " "
     for character in text:
@@ -139,7 +138,6 @@ def _stray_accents(text: str) -> int:
 
 
 def _mixed_fraction(text: str) -> float:
-    """Among the words with unusual letters, return the fraction which mix several scripts: 0 to 1."""
     looked_at = mixed = 0
     for word in text.split()[:2000]:
         if not UNUSUAL.search(word):
@@ -195,7 +193,6 @@ class RepeatedLines:
 
 
 def _is_row(lines: Sequence[str], position: int) -> bool:
-    """Whether a line is a table row: the line above or below has the same number of cells."""
     # Empty cells at the ends of a line have lost their blanks.
     counts = [f" {line} ".count(" | ") for line in lines[max(0, position - 1) : position + 2]]
     cell_count = counts[min(position, 1)]
@@ -203,16 +200,15 @@ def _is_row(lines: Sequence[str], position: int) -> bool:
 
 
 def _outer_lines(lines: Sequence[str]) -> list[int]:
-    """Return the indexes of the first and last lines on a page which are not blank."""
     filled = [index for index, line in enumerate(lines) if line]
     return list(dict.fromkeys((*filled[:EDGE_LINES], *filled[-EDGE_LINES:])))
 
 
 def _line_keys(line: str, page: int) -> list[str]:
-    """Return the keys by which a line is recognised on other pages.
+    """Return keys by which a header or footer line is recognised on different pages.
 
-    The keys are the line in lower case, and variants in which a single number is replaced by its difference to the page
-    number. Two numbers are never replaced together: a line in which two numbers grow with the page is content.
+    The keys are the line in lower case, and variants in which a single number is replaced by the difference to the page
+    number.
     """
     folded = line.casefold()
     shapes = [] if _is_number(line) else [folded]

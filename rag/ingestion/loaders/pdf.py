@@ -187,7 +187,6 @@ class OpenPdf:
             self._pdfium.close()
 
     def _open_pypdf(self, password: str | None) -> int | None:
-        """Open and unlock the file with pypdf; return the number of pages, or `None` if pypdf cannot read it."""
         try:
             self.reader = pypdf.PdfReader(io.BytesIO(self._content), strict=False)
             self._is_encrypted = self.reader.is_encrypted
@@ -221,7 +220,6 @@ class OpenPdf:
         return self._pdfium
 
     def _repair(self) -> pypdfium2.PdfDocument | None:
-        """Rewrite the file with pypdf and open the result with pdfium, or return `None` on failure."""
         if self.reader is None:
             return None
         buffer = io.BytesIO()
@@ -284,7 +282,6 @@ class OpenPdf:
             return None
 
     def _annotations(self, page: pypdfium2.PdfPage, number: int) -> Annotations:
-        """Read a page's annotations with pypdf, if a quick check with pdfium finds any except links and comments."""
         if self.reader is None or not _has_annotations(page):
             return Annotations()
         try:
@@ -329,7 +326,6 @@ class OpenPdf:
             return True
 
     def _warn_of_no_text(self, page: pypdfium2.PdfPage | None, number: int, read: RawPage) -> RawPage:
-        """Add a warning to a page which has no text: the page is blank, or a scanned image."""
         if read.has_hidden:
             return read
         if self._shows_nothing(page, number):
@@ -371,7 +367,6 @@ class OpenPdf:
 
 
 def _has_annotations(page: pypdfium2.PdfPage) -> bool:
-    """Whether a page has annotations other than links and pop-up comments."""
     for index in range(min(pdfium.FPDFPage_GetAnnotCount(page), MOST_ANNOTATIONS)):
         annotation = pdfium.FPDFPage_GetAnnot(page, index)
         if annotation:
@@ -383,7 +378,6 @@ def _has_annotations(page: pypdfium2.PdfPage) -> bool:
 
 
 def _render(page: pypdfium2.PdfPage, *, scale: float = 1) -> Any:
-    """Render the page with `scale` pixels per point, or return `None` on failure."""
     try:
         width, height = page.get_size()
         return page.render(scale=scale).to_pil() if width * height <= LARGEST_DRAWN else None

@@ -172,7 +172,6 @@ def _quads(annotation: DictionaryObject) -> Iterator[Box]:
 
 
 def _inherited_value(annotation: DictionaryObject, key: str) -> Any:
-    """Return a field's entry, else the entry inherited from the nearest parent field which has it."""
     holder: Any = annotation
     for _ in range(DEEPEST):
         if not isinstance(holder, DictionaryObject):
@@ -185,7 +184,6 @@ def _inherited_value(annotation: DictionaryObject, key: str) -> Any:
 
 
 def _value(page: pypdf.PageObject, annotation: DictionaryObject) -> tuple[str, bool]:
-    """Return a form field's visible value, and whether the field is a tick box."""
     kind, flags = _inherited_value(annotation, "/FT"), int(_inherited_value(annotation, "/Ff") or 0)
     if kind == "/Btn":
         if flags & PUSH_BUTTON:
@@ -222,7 +220,6 @@ def _choice(annotation: DictionaryObject, value: Any, *, is_open: bool) -> str:
 
 
 def _lines_in(annotation: DictionaryObject) -> int:
-    """Return how many lines a list box shows, estimated from its height and font size."""
     size = FONT_SIZE.search(_text(_inherited_value(annotation, "/DA")))
     box = _box(annotation)
     high = (float(size[1]) if size else 0.0) or TEXT_HEIGHT
@@ -240,7 +237,6 @@ def _is_ticked(annotation: DictionaryObject) -> bool:
 
 
 def _options(annotation: DictionaryObject) -> list[tuple[str, str]]:
-    """Return the options in a choice field: (stored value, shown text)."""
     options = []
     for entry in list(_inherited_value(annotation, "/Opt") or ())[:MOST_OPTIONS]:
         option = entry.get_object()
@@ -250,7 +246,6 @@ def _options(annotation: DictionaryObject) -> list[tuple[str, str]]:
 
 
 def _is_unseen(page: pypdf.PageObject, annotation: DictionaryObject) -> bool:
-    """Whether a field's text cannot be seen: tiny, or white without a background."""
     appearance = _text(_inherited_value(annotation, "/DA"))
     size = FONT_SIZE.search(appearance)
     if size and 0 < float(size[1]) < SMALLEST:
@@ -260,7 +255,6 @@ def _is_unseen(page: pypdf.PageObject, annotation: DictionaryObject) -> bool:
 
 
 def _text(value: Any) -> str:
-    """Return a PDF string, whether stored as a string or a stream."""
     value = value.get_object() if value is not None else None
     if isinstance(value, StreamObject):
         value = value.get_data().decode("utf-8", "replace")
@@ -285,7 +279,7 @@ def _drawn_text(page: pypdf.PageObject, annotation: DictionaryObject) -> str:
 
 
 def _words_of_name(name: str) -> str:
-    """Return the words for a stamp with only a name, such as NotApproved."""
+    """Split the name for a stamp without text into words: "NotApproved" becomes "Not Approved"."""
     return NAME_PARTS.sub(" ", str(name).removeprefix("/").removeprefix("SB").partition("#")[0]).strip()
 
 
@@ -370,7 +364,6 @@ def _place(addition: Addition, words: Sequence[PlacedWord]) -> PlacedAddition:
 
 
 def _place_below(addition: Addition, words: Sequence[PlacedWord]) -> PlacedAddition:
-    """Place an addition below the nearest line above, preferably in the same column."""
     left, _, right, _ = addition.box
     middle = (addition.lettered[1] + addition.lettered[3]) / 2
     above = [placed for placed in words if placed.word.middle >= middle]

@@ -113,7 +113,7 @@ def lines_have_gaps(text_page: Any, text: str) -> bool:
 
 
 def _wide_gaps(text_page: Any, text: str, start: int, end: int) -> list[tuple[float, float]]:
-    """Return a line's wide gaps: where the word after the gap starts, and where the word before the gap ends."""
+    """Return each wide gap in a line: the following word's start, and the preceding word's end."""
     rect, box = pdfium.FS_RECTF(), pdfium.FPDFText_GetLooseCharBox
     gaps: list[float] = []
     wide: list[tuple[float, float, float]] = []
@@ -188,7 +188,10 @@ def columns_in_order(
 
 
 def ordered_spans(spans: Sequence[Span], sets: Sequence[Columns]) -> list[Span]:
-    """Split a page's line spans at column borders, and put them in reading order, at the columns' start."""
+    """Split a page's lines at column borders, and put the parts in reading order: column by column.
+
+    The columns are put at the position of their first line.
+    """
     ordered = list(spans)
     for columns in sets:
         place_of = {
@@ -212,7 +215,7 @@ def ordered_spans(spans: Sequence[Span], sets: Sequence[Columns]) -> list[Span]:
 
 
 def _split_by_column(span: Span, place_of: dict[int, int]) -> Iterable[tuple[int, Span]]:
-    """Yield a line's pieces: (column number, span). Words outside all columns stay with the preceding words."""
+    """Yield (column number, span) for each piece in a line. Words outside all columns stay with the preceding words."""
     start, end, is_broken = span
     marks = [(index, place_of[index]) for index in range(start, end) if index in place_of]
     if is_broken and not marks and end in place_of:
@@ -235,10 +238,6 @@ def _rows(words: Sequence[PlacedWord]) -> list[list[PlacedWord]]:
 def _best_gap(
     rows: Sequence[Sequence[PlacedWord]], drawing: Drawing
 ) -> tuple[int, int, tuple[list[PlacedWord], list[PlacedWord]]] | None:
-    """Find the gap between two text columns which most rows have.
-
-    Returns the first row, the end row (exclusive), and the words on the left and right; `None` if no gap is found.
-    """
     for edge in _gap_positions(rows):
         parted = [_split_row(row, edge, drawing) for row in rows]
         for first, last in _uncrossed_ranges(rows, parted):
@@ -252,10 +251,7 @@ def _best_gap(
 
 
 def _shows_gap(rows: Sequence[tuple[list[PlacedWord], list[PlacedWord]]], edge: float) -> bool:
-    """Whether most rows have a gap at this position which is wider than their word spaces.
-
-    Text must start or end at the gap in most rows.
-    """
+    """Whether most rows have a gap at this position, wider than word spaces, with text starting or ending there."""
     both = [(left, right) for left, right in rows if left and right]
     if len(both) < FEWEST_GAPS:
         return False
@@ -272,7 +268,6 @@ def _shows_gap(rows: Sequence[tuple[list[PlacedWord], list[PlacedWord]]], edge: 
 
 
 def _gap_positions(rows: Sequence[Sequence[PlacedWord]]) -> list[float]:
-    """Return the horizontal positions at which wide gaps start or end, the most frequent first."""
     lefts: list[float] = []
     rights: list[float] = []
     for row in rows:
@@ -295,7 +290,6 @@ def _gap_positions(rows: Sequence[Sequence[PlacedWord]]) -> list[float]:
 def _split_row(
     row: Sequence[PlacedWord], edge: float, drawing: Drawing
 ) -> tuple[list[PlacedWord], list[PlacedWord]] | None:
-    """Split a row at a position into words on the left and right; `None` if a word crosses the position."""
     left: list[PlacedWord] = []
     right: list[PlacedWord] = []
     for placed in row:
@@ -331,8 +325,9 @@ def _leading(rows: Sequence[Sequence[PlacedWord]]) -> float:
 def _uncrossed_ranges(
     rows: Sequence[Sequence[PlacedWord]], parted: Sequence[tuple[list[PlacedWord], list[PlacedWord]] | None]
 ) -> list[tuple[int, int]]:
-    """Return ranges of rows in which no word crosses the gap, longest first. A first or last row far from the rest is
-    cut.
+    """Return ranges with rows in which no word crosses the gap, longest first.
+
+    A first or last row far from the rest is cut.
     """
     usual = _leading(rows)
     runs: list[tuple[int, int]] = []
@@ -356,7 +351,6 @@ def _uncrossed_ranges(
 def _arrange(
     sides: tuple[list[PlacedWord], list[PlacedWord]], loose: Sequence[PageTable], drawing: Drawing
 ) -> Columns | None:
-    """Return the columns, or `None` if they are not running text. Doubtful columns have no `parts`."""
     leaves = [leaf for side in sides for leaf in _leaves(side, drawing, DEEPEST)]
     lines = [_rows(leaf) for leaf in leaves]
     region = [placed for side in sides for placed in side]
@@ -388,7 +382,6 @@ def _leaves(words: list[PlacedWord], drawing: Drawing, deep: int) -> list[list[P
 
 
 def _column_bands(rows: Sequence[Sequence[PlacedWord]]) -> list[tuple[float, float]]:
-    """Return (bottom, top) for each band of columns, from top to bottom; wide gaps separate bands."""
     usual = _leading(rows)
     starts = [0]
     for place, (above, below) in enumerate(pairwise(rows), 1):
@@ -401,7 +394,6 @@ def _column_bands(rows: Sequence[Sequence[PlacedWord]]) -> list[tuple[float, flo
 
 
 def _is_running(lines: Sequence[Sequence[PlacedWord]], *, is_sure: bool) -> bool:
-    """Whether lines are running text, which wraps at the right edge."""
     if len(lines) < FEWEST_LINES or _usual_length(lines) < SHORTEST:
         return False
     is_turned = _is_from_the_right([placed for line in lines for placed in line])
@@ -428,7 +420,6 @@ def _first_width(line: Sequence[PlacedWord], *, is_turned: bool) -> float:
 
 
 def _usual_length(lines: Sequence[Sequence[PlacedWord]]) -> float:
-    """Return the usual number of characters per line."""
     return median(
         sum(1 + sum(1 + (character >= UNSPACED) for character in placed.word.text) for placed in line) for line in lines
     )
@@ -445,7 +436,6 @@ def _is_in(word: Word, table: PageTable) -> bool:
 
 
 def _is_drawn_across(parts: Sequence[Sequence[PlacedWord]], rows: int) -> bool:
-    """Whether the drawing order changes between columns on most lines."""
     order = sorted((placed.start, place) for place, part in enumerate(parts) for placed in part)
     changes = sum(before[1] != after[1] for before, after in pairwise(order))
     return changes >= max(FEWEST_GAPS, rows / 2)

@@ -72,7 +72,7 @@ def _find_starts(pattern: re.Pattern[str], text: str) -> Iterator[int]:
 
 
 def _combine_accent(text_page: Any, characters: list[str], index: int, around: int) -> bool:
-    """Combine an accent with a letter nearby. Return whether a letter was found."""
+    """Combine a separately drawn accent with a letter nearby. Returns whether a letter was found."""
     accent = characters[index]
     ink = _ink(text_page, index)
     for at in _near(index, len(characters), around):
@@ -139,7 +139,6 @@ def _is_over(part: Box, sign: Box) -> bool:
 
 
 def _replace_symbols(text_page: Any, characters: list[str]) -> None:
-    """Replace character codes from TeX's symbol fonts by the signs which the font draws."""
     for index, character in enumerate(characters):
         if "!" <= character <= "~" and pdfium.FPDFText_HasUnicodeMapError(text_page, index) == 1:
             name, flags = ctypes.create_string_buffer(64), ctypes.c_int()

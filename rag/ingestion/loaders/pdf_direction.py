@@ -146,7 +146,6 @@ def put_phrases(text_page: Any, characters: list[str], start: int, end: int) -> 
 
 
 def _line_of(characters: Sequence[str], start: int, end: int) -> tuple[str, list[int]]:
-    """Return a line's text, and for each character its index in the page's text."""
     return "".join(characters[start:end]), [index for index in range(start, end) for _ in characters[index]]
 
 

@@ -87,7 +87,7 @@ def find_hidden_text(page: Any, text_page: Any, text: str, objects: PageObjects,
 
 
 def _sheet_box(page: Any, visible_box: Box) -> Box:
-    """Return the box of the whole sheet, which may be larger than the visible part."""
+    """Return the box around the whole sheet, which may be larger than the visible part."""
     box: Box | None = page.get_mediabox(fallback_ok=False)
     if box is None and page.get_cropbox(fallback_ok=False) is not None:
         # Only pdfium knows a box shared by all pages.
@@ -184,7 +184,6 @@ def struck_text(
 
 
 def _find_bars(paths: Sequence[Any]) -> list[Bar]:
-    """Return the thin horizontal lines; lines which continue each other are joined."""
     if len(paths) > MOST_SEGMENTS:
         return []
     thin_lines = sorted(

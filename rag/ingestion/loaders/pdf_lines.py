@@ -43,8 +43,6 @@ FEWEST_LINE_GAPS = 4
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line: the first and last text object, the style and the box."""
-
     first: TextObject
     last: TextObject
     style: Style
@@ -209,7 +207,6 @@ def _words_in_box(words: Sequence[PlacedWord], box: Box) -> list[PlacedWord]:
 
 
 def _rectangles(rules: RulingLines) -> Iterator[Box]:
-    """Yield rectangles with drawn sides, including rounded corners."""
     sides: dict[tuple[int, int], list[tuple[float, float, float]]] = defaultdict(list)
     for side in sorted(set(rules.vertical)):
         x, low, high = side
@@ -229,9 +226,6 @@ def _rectangles(rules: RulingLines) -> Iterator[Box]:
 
 
 def _joining_line(rules: RulingLines, left: float, right: float, height: float, way: int) -> float | None:
-    """Return the y position of the horizontal line which joins two vertical sides at one end; corners may be
-    rounded.
-    """
     for y, begin, end in rules.horizontal:
         away = way * (y - height)
         if (
@@ -325,10 +319,8 @@ def _follow(above: Box, below: Box) -> bool:
 
 
 def _full_lines(lines: Sequence[str], boxes: dict[int, Box], places: Sequence[int]) -> set[int]:
-    """Return the numbers for lines without room for a further syllable.
-
-    Empty if the lines differ in their number of syllables: then the writing program moved whole words, and stretched
-    the lines to the right edge.
+    """Return the indexes for lines without room for a further syllable; empty if the lines differ in their number of
+    syllables.
     """
     if not places:
         return set()
@@ -349,7 +341,6 @@ def _full_lines(lines: Sequence[str], boxes: dict[int, Box], places: Sequence[in
 
 
 def _is_broken(before: str, after: str, words: set[str]) -> bool:
-    """Whether the text at a line's end and the text on the next line are parts of a single word."""
     if after in NEVER_FIRST:
         return True
     if OF_NOUN.match(after) and before[-1] not in PARTICLE_END:

@@ -108,7 +108,6 @@ class PageObjects:
         )
 
     def _font_of(self, item: Any) -> tuple[bool, bool]:
-        """Return whether the font is bold, and whether it has a fixed width."""
         font = pdfium.FPDFTextObj_GetFont(item)
         if not font:
             return False, False
@@ -168,7 +167,6 @@ def _matrix_of(item: Any) -> Matrix:
 
 
 def _combine(inner: Matrix, outer: Matrix | None) -> Matrix:
-    """Multiply the matrix of an object inside a form by the form's matrix, and return the product."""
     if outer is None:
         return inner
     a, b, c, d, e, f = inner

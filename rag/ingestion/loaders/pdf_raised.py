@@ -1,7 +1,7 @@
-"""Find raised and lowered letters on a PDF page, and write them as in print. Runs in the sandbox.
+"""Find superscripts and subscripts on a PDF page, and convert them to plain text. Runs in the sandbox.
 
-A PDF does not mark raised letters: they are smaller, beside other letters, and above the baseline. Typst draws them in
-the normal size, in a font with small figures.
+A PDF does not mark superscripts: they are recognised by their smaller size, next to normal letters, above the baseline.
+Typst is an exception: its superscripts have the normal font size, but the font has smaller digits.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def with_small_characters(words: Sequence[PlacedWord], text: str, runs: Sequence
 
 
 class _PageNotes(Notes):
-    """The footnotes on a page: only their references, because the footnotes' texts stay at the bottom."""
+    """The references to a page's footnotes. The footnotes' texts stay at the bottom."""
 
     def add_line(self, mark: str, text: str) -> None:
         pass
@@ -219,7 +219,7 @@ def written_lines(lines: Sequence[str], styles: dict[str, Style]) -> tuple[list[
 def _group_continued(lines: Sequence[str]) -> Iterator[list[str]]:
     """Group each line with the following lines which continue the sentence in lower case.
 
-    A table (a line with line breaks) is a separate group.
+    A line with line breaks is a table, and a separate group.
     """
     group: list[str] = []
     for line in lines:

@@ -89,7 +89,6 @@ def _is_second_line(heading: str, line: str, is_set_alike: bool) -> bool:
 
 
 def _rank(line: str, style: Style | None, body: float) -> float:
-    """Return a heading's rank, larger for more important headings; 0 for ordinary text."""
     if not 2 <= len(line) <= LONGEST_HEADING or not re.search(r"[^\W\d_]{2}", line):
         return 0.0
     if ARTICLE.match(line) and not ENDS_LIKE_TEXT.search(line):

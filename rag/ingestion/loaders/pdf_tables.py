@@ -212,7 +212,6 @@ def _count_characters(words: Sequence[PlacedWord | TurnedWord]) -> Counter[str]:
 
 
 def _is_part(box: Box, table: PageTable) -> bool:
-    """Whether a word belongs to a table: the word's middle is inside a box in `table.parts`."""
     x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
     return any(left <= x <= right and bottom <= y <= top for left, bottom, right, top in table.parts)
 
@@ -335,7 +334,6 @@ def fixed_width_tables(
 
 
 def _line_text(line: dict[int, Box], characters: Sequence[str], begin: float, width: float) -> str:
-    """Return a line's text, with blanks to put each character at the right position."""
     cells: list[str] = []
     for index, box in sorted(line.items(), key=lambda item: item[1][0]):
         place = round((box[0] - begin) / width) if width > 0 else len(cells)

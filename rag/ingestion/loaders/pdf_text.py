@@ -108,8 +108,6 @@ def read_page(
 
 
 class _PageReader:
-    """A page being read. Each step removes, moves or replaces characters in the text."""
-
     def __init__(self, page: Any, text_page: Any, annotations: Annotations) -> None:
         self._page = page
         self._text_page = text_page

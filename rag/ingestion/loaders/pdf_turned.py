@@ -84,8 +84,9 @@ def turned_words(characters: Iterable[tuple[int, str, Box]], turn: int) -> list[
 
 
 def _glyphs(characters: Iterable[tuple[int, str, Box]], turn: int) -> list[TurnedWord]:
-    """Return each character with the box on the page rotated by `turn`. Ligatures split by pdfium, like "ffi", are
-    rejoined.
+    """Return each character with the box on the page rotated by `turn`.
+
+    Ligatures split by pdfium, like "ffi", are rejoined.
     """
     glyphs: list[TurnedWord] = []
     for index, character, box in characters:
@@ -162,7 +163,6 @@ def upright_heads(
 
 
 def _group_headings(words: Sequence[TurnedWord], rules: RulingLines) -> list[list[TurnedWord]]:
-    """Group words into headings. The words in a heading have no wide gap, and may continue on lines close below."""
     by_word = {id(word.word): word for word in words}
     heads: list[list[TurnedWord]] = []
     for line in text_lines([word.word for word in words]):
@@ -190,7 +190,6 @@ def _parts(line: Sequence[TurnedWord], rules: RulingLines) -> list[list[TurnedWo
 
 
 def _continues_heading(head: Sequence[TurnedWord], part: Sequence[TurnedWord], rules: RulingLines) -> bool:
-    """Whether a part is a heading's next line: close below, without a drawn line between."""
     above, below = head[-1].word, part[0].word
     left, right = below.box[0], part[-1].word.box[2]
     return (
@@ -221,7 +220,6 @@ def _is_enclosed(box: Box, verticals: Sequence[tuple[float, float, float]], heig
 
 
 def _make_horizontal(head: Sequence[TurnedWord], box: Box, middle: float) -> TurnedWord:
-    """Convert a heading to a single horizontal word with the box's width, on a line at the height `middle`."""
     height = min(word.word.height for word in head)
     text = " ".join(word.word.text for word in head)
     upright = Word(text, (box[0], middle - height / 2, box[2], middle + height / 2))

@@ -115,7 +115,6 @@ def rules_of(paths: Sequence[Any]) -> RulingLines:
 
 
 def _segments(item: Any) -> Iterable[Line]:
-    """Return a path's visible straight lines."""
     fill, stroke = ctypes.c_int(), ctypes.c_int()
     if not pdfium.FPDFPath_GetDrawMode(item, fill, stroke) or not (fill.value or stroke.value):
         return ()
@@ -127,7 +126,7 @@ def _segments(item: Any) -> Iterable[Line]:
 def _area_edges(lines: Sequence[Line]) -> Iterator[Line]:
     """Yield a filled area's edges, except overlapping edges.
 
-    WeasyPrint fills a border on a single side: a box minus a smaller box. Their common edges are no borders.
+    WeasyPrint fills a border on a single side: a box minus a smaller box, whose common edges are not drawn.
     """
     places: dict[tuple[bool, float], list[float]] = defaultdict(list)
     for (x1, y1), (x2, y2) in lines:

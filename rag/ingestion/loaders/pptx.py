@@ -108,8 +108,6 @@ def _load_slides(package: Presentation, options: LoadOptions) -> ExtractedDocume
 
 @dataclass
 class _Slide:
-    """Reads a slide's shapes. `shown_lines` are lines from footers and layouts, shown on earlier slides."""
-
     package: Presentation
     part: str
     shown_lines: set[str]
@@ -227,7 +225,6 @@ class _Slide:
                 self.lines.append(text)
 
     def _layout(self, root: Any) -> None:
-        """Add the visible text from the slide's layout and master, except placeholders and text already shown."""
         part, shows = self.part, root.get("showMasterSp") or "1"
         for kind in ("slideLayout", "slideMaster"):
             above = self.package.related_name(part, kind)
@@ -251,7 +248,6 @@ class _Slide:
     # Text
 
     def _paragraphs(self, body: Any, *, is_list: bool = False) -> Iterator[str]:
-        """Yield a text's paragraphs on a line each, with bullets and numbers."""
         paragraphs = [(paragraph, self._line(paragraph)) for paragraph in body.iter(A + "p")]
         paragraphs = [(paragraph, text) for paragraph, text in paragraphs if text]
         numbers: Counter[int] = Counter()
@@ -313,13 +309,13 @@ class _Slide:
 
 
 def _placeholder(shape: Any) -> str | None:
-    """Return the type of a placeholder shape, "" for a placeholder without type; `None` for other shapes."""
+    """Return a placeholder shape's type, "" if the type is not stated; `None` for ordinary shapes."""
     placeholder = next(shape.iter(P + "ph"), None)
     return None if placeholder is None else placeholder.get("type") or ""
 
 
 def _texts(element: Any) -> list[str]:
-    """Return an element's texts, without fallback versions for older programs."""
+    """Return an element's texts, without the fallback versions stored for older programs."""
     if local_name(element) == "Fallback":
         return []
     if element.tag in (A + "t", M + "t"):

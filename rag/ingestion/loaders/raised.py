@@ -221,13 +221,12 @@ def bare(mark: str) -> str:
 
 
 def _bracket(note: Note) -> str:
-    """Return a footnote in brackets, without the full stop if there is a single sentence."""
+    """Put a footnote in brackets, without the full stop if there is a single sentence."""
     text = str(note)
     return f"({text[:-1] if text.endswith('.') and '. ' not in text else text})"
 
 
 def _end_of_sentence(text: str, place: int, *, is_wrapped: bool) -> int:
-    """Return the position before the full stop of the sentence at position `place`."""
     ended = JUST_ENDED.search(text[max(0, place - 8) : place])
     if ended is not None:
         return max(0, place - 8) + ended.start()

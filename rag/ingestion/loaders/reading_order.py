@@ -151,7 +151,6 @@ def _text(blocks: Sequence[Block]) -> list[str]:
 
 
 def _group_rows(blocks: Sequence[Block]) -> list[list[Block]]:
-    """Group blocks side by side into rows, from top to bottom, each from left to right."""
     rows: list[list[Block]] = []
     for block in sorted(blocks, key=lambda block: -block.box[3]):
         low, high = block.box[1], block.box[3]
@@ -169,7 +168,7 @@ def _group_rows(blocks: Sequence[Block]) -> list[list[Block]]:
 def _find_columns(rows: Sequence[Sequence[Block]], first: int, left: float, right: float) -> tuple[int, float | None]:
     """Find text columns from row `first` on.
 
-    Returns the row at which they end, and the middle of the gap between them; `None` without columns.
+    Returns the row at which they end, and the middle between the columns; `None` without columns.
     """
     free = [(left, right)]
     last = first
@@ -193,13 +192,11 @@ def _gap(above: Sequence[Block], below: Sequence[Block]) -> float:
 
 
 def _subtract_box(gap: tuple[float, float], box: Box) -> list[tuple[float, float]]:
-    """Return the parts of a horizontal gap which a box does not cover, if they are wide enough."""
     parts = [(gap[0], min(gap[1], box[0])), (max(gap[0], box[2]), gap[1])]
     return [part for part in parts if part[1] - part[0] >= GUTTER * LINE_HEIGHT]
 
 
 def _widest_gap(blocks: Sequence[Block], free: Sequence[tuple[float, float]]) -> float | None:
-    """Return the middle of the widest gap which has running text on both sides, or `None`."""
     for begin, end in sorted(free, key=lambda gap: gap[0] - gap[1]):
         middle = (begin + end) / 2
         sides = [[b for b in blocks if b.box[2] <= middle], [b for b in blocks if b.box[2] > middle]]

@@ -72,8 +72,6 @@ PRIVATE = re.compile("[\ue000-\uf8ff]")
 
 @dataclass
 class _Group:
-    """The formatting inside a group, which ends with the group."""
-
     is_outside: bool = False
     is_hidden: bool = False
     is_deleted: bool = False
@@ -90,8 +88,6 @@ class _Group:
 
 @dataclass
 class _Story:
-    """The lines collected until now for the main text, a header or footer, a box or a footnote."""
-
     lines: list[Line] = field(default_factory=list)
     runs: list[tuple[str, int]] = field(default_factory=list)
     level: int = 0
@@ -213,7 +209,6 @@ class _Walk:
     # Groups
 
     def _end_group(self) -> bool:
-        """End a group. Returns False at the end of the document."""
         if not self.groups:
             return False
         group, self.group = self.group, self.groups.pop()
@@ -245,7 +240,10 @@ class _Walk:
         self.story = _Story()
 
     def _handle_destination(self, word: str) -> bool:
-        """Handle a control word which names the group's purpose, like a footnote; return whether this applied."""
+        """Handle an RTF control word which names the group's purpose, like a footnote.
+
+        Returns False for all remaining words.
+        """
         group, was_outside = self.group, self.group.is_outside
         if word == "ud":
             group.is_outside = False
@@ -289,7 +287,6 @@ class _Walk:
             self._layout(word, number)
 
     def _handle_declaration(self, word: str, number: int) -> bool:
-        """Handle a control word for characters, fonts or styles, in any group; return whether this applied."""
         group = self.group
         if word == "u":
             self._write(chr(number % 65536))
@@ -313,7 +310,6 @@ class _Walk:
         return True
 
     def _handle_style(self, word: str, number: int) -> bool:
-        """Handle a control word for a paragraph style or heading level; return whether this applied."""
         if word == "s":
             self.style = number
             if not self.group.is_outside:
@@ -329,7 +325,6 @@ class _Walk:
         return True
 
     def _handle_format(self, word: str, *, is_on: bool) -> bool:
-        """Handle a control word which formats the following text; return whether this applied."""
         group = self.group
         if word == "v":
             group.is_hidden = is_on
@@ -437,7 +432,7 @@ class _Walk:
             self.story.runs.append((FOREIGN.sub("", text), group.position))
 
     def _take_text(self) -> str:
-        """Return and clear the current paragraph's text, with superscripts and subscripts as in print."""
+        """Return and clear the current paragraph's text, with superscripts and subscripts converted to plain text."""
         runs, self.story.runs = self.story.runs, []
         joined: list[tuple[list[str], int]] = []
         for text, position in runs:

@@ -331,9 +331,9 @@ class Sandbox:
         return reply
 
     def _take_process(self, tenant_id: str | None = None) -> _Process:
-        """Return a process which has not read other tenants' files.
+        """Return a process which has only read this tenant's files.
 
-        A harmful file read earlier in the process could spy on this file.
+        A harmful file could spy on later files in the same process.
         """
         with self._lock:
             self._end_idle(lambda process: not process.is_alive)
@@ -461,10 +461,9 @@ class OpenArchive:
 
 @contextmanager
 def _as_file(source: Path | IO[bytes]) -> Iterator[IO[bytes]]:
-    """Yield a file opened read-only, for a process.
+    """Yield a file opened read-only, for a child process.
 
-    Content in memory is first written to a temporary file. The file's name is removed before writing: even if this
-    process is killed, nothing stays on the disk.
+    Content in memory is written to a temporary file without a name, which disappears even if this process is killed.
     """
     if isinstance(source, Path):
         with source.open("rb") as file:
@@ -558,7 +557,6 @@ class _Process:
         return timer
 
     def _error_of_end(self) -> DocumentError:
-        """Return the error for a process which has ended: it crashed on the file, or was killed by a limit."""
         code = self._process.wait()
         return FileDamaged() if code in (-11, -6, -4, -8, -7) else ReadingTookTooLong()
 

@@ -81,7 +81,6 @@ def _hidden_sheets(names: Sequence[str]) -> Iterable[str]:
 
 
 def _count_lost(book: Book, first: int, expected: Counter[str], sheet: Sheet) -> None:
-    """Add a warning if letters or digits from the cells are missing on the sheet's pages."""
     page_counts = Counter(letters_in("".join(page.text for page in book.pages[first:])))
     lost = sum((expected - page_counts).values())
     if lost and first < len(book.pages):
@@ -251,7 +250,6 @@ class _Merged:
 
 
 def _row_groups(sheet: Sheet, spans: _Merged) -> Iterator[list[int]]:
-    """Yield groups of rows separated by visible empty rows."""
     band: list[int] = []
     for row in sorted(sheet.rows):
         between = range(band[-1] + 1, min(row, band[-1] + 5000)) if band else ()
@@ -264,7 +262,6 @@ def _row_groups(sheet: Sheet, spans: _Merged) -> Iterator[list[int]]:
 
 
 def _side_by_side(sheet: Sheet, rows: Sequence[int], spans: _Merged) -> Iterator[Block]:
-    """Yield the tables which are side by side, separated by an empty column."""
     used = sorted({column for row in rows for column in spans.columns(row)})
     parts: list[list[int]] = []
     for column in used:
@@ -287,9 +284,6 @@ def _side_by_side(sheet: Sheet, rows: Sequence[int], spans: _Merged) -> Iterator
 
 
 def _are_separate(left: Block, right: Block, spans: _Merged) -> bool:
-    """Whether neighbouring blocks are two tables, each with column headings and row names, rather than a table with a
-    gap.
-    """
     if min(len(left.columns), len(right.columns)) < 2 or min(len(left.rows), len(right.rows)) < 2:
         return False
     for block in (left, right):
@@ -324,7 +318,6 @@ def _lines_of_block(sheet: Sheet, block: Block, spans: _Merged) -> Iterator[Shee
 
 
 def _pair_lines(block: Block, grid: Sequence[Sequence[str | None]], columns: tuple[int, int]) -> Iterator[SheetLine]:
-    """Convert a two-column block without column headings to lines like "From: 4 May"."""
     for row, cells in zip(block.rows, grid, strict=True):
         yield SheetLine(row_in_words(None, [(cell or "").removesuffix(":").rstrip() for cell in cells]), row, columns)
 
@@ -332,7 +325,6 @@ def _pair_lines(block: Block, grid: Sequence[Sequence[str | None]], columns: tup
 def _table_lines(
     block: Block, grid: list[list[str | None]], columns: tuple[int, int], above: int, heads: int
 ) -> Iterator[SheetLine]:
-    """Yield a table's header rows and other rows as lines, each with the row in the sheet."""
     body = grid[above:]
     if not body:
         return
@@ -373,7 +365,7 @@ def _repeat_merged(cells: Sequence[str | None]) -> list[str]:
 def _join_cells(cells: Sequence[str]) -> str:
     """Join a row's cells with "|".
 
-    If the first and the last cell are empty, "–" is put in the last. Otherwise the row would look like Markdown.
+    If the first and the last cell are empty, "–" is put in the last: otherwise the row would look like Markdown.
     """
     texts = [cell.replace("|", "/") for cell in cells]
     if not texts[0] and not texts[-1]:
@@ -382,7 +374,7 @@ def _join_cells(cells: Sequence[str]) -> str:
 
 
 def _count_header_rows(grid: Sequence[Sequence[str | None]], marked_heads: Sequence[int] = ()) -> tuple[int, int, int]:
-    """Count the title rows, the rows above the header, and the header rows of a table."""
+    """Count a table's title rows, the rows above the header, and the header rows."""
     width = len(grid[0])
     filled = [sum(bool(cell) for cell in row) for row in grid]
     titles = 0
@@ -404,7 +396,6 @@ def _count_header_rows(grid: Sequence[Sequence[str | None]], marked_heads: Seque
 
 
 def _bold_heads(grid: Sequence[Sequence[str | None]], is_bold: Sequence[bool]) -> list[int]:
-    """Return the first bold row's index in a list if no table row precedes; else []."""
     index = next((place for place, bold in enumerate(is_bold) if bold), None)
     if index is None or any(sum(bool(cell) for cell in row) > 2 for row in grid[:index]):
         return []
@@ -416,7 +407,6 @@ def _depth(grid: Sequence[Sequence[str | None]]) -> int:
 
 
 def _guess_head_rows(grid: Sequence[Sequence[str | None]]) -> int:
-    """Return how many rows are probably header rows. Merged cells, for example years, may be in an upper header row."""
     if rows := guessed_head_rows(grid):
         return rows if rows > 1 or len(grid[0]) > 2 or _has_figures(grid) else 0
     rows = 1
@@ -429,12 +419,11 @@ def _guess_head_rows(grid: Sequence[Sequence[str | None]]) -> int:
 
 
 def _has_figures(grid: Sequence[Sequence[str | None]]) -> bool:
-    """Whether most rows have digits in the second column, but the header row has none. Forms fail this test."""
+    """Whether most rows have digits in the second column, but the header row has no digits. Forms fail this test."""
     figures = [any(map(str.isdigit, row[1] or "")) for row in grid]
     return not figures[0] and figures[1:].count(True) >= MOST_FIGURES * len(figures[1:])
 
 
 def _is_alone(row: Sequence[str | None]) -> bool:
-    """Whether a row's only cell is a title above the table, rather than a heading over some columns."""
     is_over_some = any(cell is None for cell in row) and not all(cell is None for cell in row[1:])
     return not is_over_some and (bool(row[0]) or len(row) > 2)

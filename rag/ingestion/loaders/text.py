@@ -1,7 +1,7 @@
 """Load plain text and text tables (.csv, .tsv), in any encoding. A form feed starts a page.
 
-The encoding is found by a byte order mark, by trying UTF-8, or by a declaration. Otherwise the letters decide
-(`decoding`).
+The encoding is found by a byte order mark, by trying UTF-8, or by a declaration in the text. If all three fail, the
+module `decoding` guesses the encoding from the letters in the text.
 """
 
 from __future__ import annotations

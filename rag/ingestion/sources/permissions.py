@@ -103,7 +103,7 @@ class SharedFolderSource(ABC):
 
     @abstractmethod
     def _readers_of_folder(self) -> Readers:
-        """Ask the service who may read the followed folder, and return the readers."""
+        """Ask the service who may read the followed folder."""
 
     @abstractmethod
     def _load(self, entry: Mapping[str, Any]) -> SourceContent:
@@ -122,7 +122,7 @@ class SharedFolderSource(ABC):
     def _items_for_readers(
         self, files: Sequence[Mapping[str, Any]], readers_of: Callable[[Sequence[Mapping[str, Any]]], Iterable[Readers]]
     ) -> Iterator[SourceItem]:
-        """Yield the files open to all the folder's readers, and count the files left out."""
+        """Yield the files which all the folder's readers may read, and count the files left out."""
         if self.readers() is None or self._readers is None:
             yield from map(self._item, files)
             return

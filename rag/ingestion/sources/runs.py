@@ -200,7 +200,10 @@ class Syncs:
         self._database.execute(identity, "set_source", **row, secrets=encrypted)
 
     def _with_secrets(self, source: SourceSettings) -> Mapping[str, Any]:
-        """Return a source's settings including the decrypted secrets. Raises `InvalidInput`."""
+        """Return a source's settings including the decrypted secrets.
+
+        Raises `InvalidInput` if they cannot be decrypted.
+        """
         if not source.secrets:
             return source.settings
         try:
@@ -284,7 +287,6 @@ class Syncs:
 
     @contextmanager
     def _open_source(self, collection: Collection, kind: str, settings: Mapping[str, Any]) -> Iterator[Source]:
-        """Open a source inside the `with` block, yield the source, and close the connections at the end."""
         source = self.source(collection, kind, settings)
         try:
             yield source
@@ -381,7 +383,7 @@ class Syncs:
     def _compare(
         self, collection: Collection, run_id: UUID, stored: SourceSettings, *, allow_empty: bool = False
     ) -> SyncReport:
-        """Sync with a source, store the outcome, and return the report. Errors are raised, and stored by the caller."""
+        """Sync with a source and store the outcome. Errors are raised, and must be stored by the caller."""
         tenant_id, reported_at = collection.tenant_id, 0.0
         self._database.execute(tenant_id, "begin_run", run_id=run_id)
 
@@ -462,9 +464,9 @@ class Syncs:
     def _following(
         self, connection: Connection, payload: Mapping[str, Any], collection: Collection | None
     ) -> list[tuple[Collection, Mapping[str, Any]]]:
-        """Find the collections which follow the table named in an event, with their event settings.
+        """Find the collections which follow the database table named in an event.
 
-        With `collection`, only that collection is considered. Raises `NotFound`.
+        Raises `NotFound` without a collection which follows the table.
         """
         with connection.cursor(row_factory=class_row(Collection)) as cursor:
             all_of_them = {"collection_id": collection.id if collection else None, "collection_name": None}
@@ -486,7 +488,6 @@ class Syncs:
     def _event_settings(
         self, collection: Collection, sources: list[SourceSettings]
     ) -> tuple[Mapping[str, Any] | None, bool]:
-        """Return the settings for a collection's events, if any, and whether its source is a table of posts."""
         for source in self._or_usual(collection, sources):
             if source.kind == self._events.kind:
                 return source.settings, True

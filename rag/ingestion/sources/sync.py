@@ -233,7 +233,7 @@ class SyncWriter:
         return {"collection_id": self._collection.id, "kind": self._kind}
 
     def _renew_metadata(self, item: SourceItem, before: KnownItem) -> bool:
-        """Store metadata which changed although the text did not. Return whether any changed."""
+        """Store metadata which changed although the text did not. Returns whether any changed."""
         with self._database.transaction(self._collection.tenant_id) as connection:
             parameters = {"original_id": before.original_id, "metadata": Jsonb(dict(item.metadata))}
             renewed = connection.execute(queries["renew_metadata"], parameters).rowcount if item.metadata else 0
@@ -242,7 +242,7 @@ class SyncWriter:
         return bool(renewed)
 
     def _title_of_same(self, content: SourceContent) -> str:
-        """Return the title of a document with the same content from a different origin, or ""."""
+        """Return the title of a document with the same content from a different source, or ""."""
         digest = hashlib.sha256(content.content).hexdigest()
         with self._database.transaction(self._collection.tenant_id) as connection:
             parameters = {**self._where, "file_path": f"{digest[:2]}/{digest}", "digest": content.source_hash or digest}
@@ -254,7 +254,6 @@ class SyncWriter:
         return str(row[1]) if row else ""
 
     def _store(self, item: SourceItem, content: SourceContent, before: KnownItem | None) -> UUID:
-        """Store an item's file as its document's next version, queued for reading; return the version's id."""
         tenant_id = self._collection.tenant_id
         digest = hashlib.sha256(content.content).hexdigest()
         file_path = f"{digest[:2]}/{digest}"

@@ -209,7 +209,10 @@ def _section(source: str) -> FormatSection:
 
 
 def _choose_section(sections: Sequence[FormatSection], value: float) -> tuple[FormatSection, bool]:
-    """Choose the section which applies to a number. Also return whether a negative number is shown without a sign."""
+    """Choose the number format's section for a value.
+
+    Also returns whether a negative number is shown without a sign.
+    """
     numeric = [section for section in sections if not section.has("text")] if len(sections) > 1 else list(sections)
     if not numeric:
         return sections[0], False
@@ -286,7 +289,7 @@ def _last_before(places: Sequence[int], place: int) -> int:
 
 
 def _excel_precision(value: float) -> Decimal:
-    """Return a number rounded to the 15 significant digits which Excel keeps."""
+    """Round to the 15 significant digits which Excel keeps."""
     return Decimal(f"{value:.15g}")
 
 
@@ -298,7 +301,7 @@ def _round(amount: Decimal, places: int) -> Decimal:
 
 
 def _fill_integer(figures: str, places: Sequence[str], language: Language | None) -> list[str]:
-    """Distribute a whole number's digits over the digit placeholders of a format, from the right.
+    """Distribute a whole number's digits over a format's digit placeholders, from the right.
 
     The first placeholder takes all remaining digits.
     """

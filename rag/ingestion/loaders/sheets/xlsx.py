@@ -264,7 +264,7 @@ class _SheetReader:
             self._bold.add(self._row)
 
     def _keep(self, cell: Cell, text: Text) -> bool:
-        """Add a cell to the sheet. Return whether the cell shows anything."""
+        """Add a cell to the sheet. Returns whether the cell shows any text."""
         sheet = self._sheet
         shown_value = text.text
         if cell.kind in ("s", "str", "inlineStr"):
@@ -341,7 +341,6 @@ def _float(text: str) -> float | None:
 
 
 def _day_number(text: str, *, is_1904: bool) -> float | None:
-    """Convert a cell's date in ISO format to a stored number."""
     try:
         moment = datetime.fromisoformat(text.strip().removesuffix("Z")).replace(tzinfo=UTC)
     except ValueError:

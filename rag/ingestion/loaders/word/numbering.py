@@ -76,10 +76,7 @@ class Numbering:
             self._uses[number_id] = _use(use, read[form_id])
 
     def _form_of(self, use: Any, forms: dict[str, Any], uses: dict[str, Any]) -> str:
-        """Return the id of a list's definition.
-
-        The list refers to its definition directly. If that definition only refers to a style, the style's list is used.
-        """
+        """Return the id of a list's definition, stored with the list or with the style named in the definition."""
         form_id = value(child(use, "w:abstractNumId")) or ""
         for _ in range(LEVELS):
             link = value(child(forms.get(form_id), "w:numStyleLink"))

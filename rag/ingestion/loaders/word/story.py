@@ -201,7 +201,7 @@ def alternative(element: Any) -> Any:
 
 
 def _visible_form(element: Any) -> tuple[Any, int]:
-    """Return the visible alternative, and how many characters are in the alternative."""
+    """Return the visible version when content is stored in several versions, and the version's number of characters."""
     first, fallback = child(element, "mc:Choice"), child(element, "mc:Fallback")
     count = 0 if first is None else characters_in(first)
     if count or fallback is None:
@@ -290,13 +290,11 @@ class Story:
                 self.tally.inserted += 1
 
     def _flush_carried(self, flow: Flow) -> None:
-        """After a part's last line, add the paragraph which was waiting to be continued, if any."""
         if flow.carried is not None:
             words, flow.carried = flow.carried, None
             self._write(words, 0, "", flow)
 
     def _content_of(self, control: Any) -> Any:
-        """Return a content control's content, or `None` if it only shows a placeholder."""
         content = child(control, "w:sdtContent")
         if content is not None and is_on(child(child(control, "w:sdtPr"), "w:showingPlcHdr")):
             self.tally.leave("placeholder", content)
@@ -515,7 +513,6 @@ class Story:
             words.refer(small(mark), text)
 
     def _drawing(self, element: Any, words: Words, size: tuple[int, int]) -> None:
-        """Add a drawing's text boxes below the paragraph, and count images."""
         for part in element:
             name = name_of(part.tag)
             if name == "w:txbxContent":
@@ -544,7 +541,6 @@ class Story:
                 self._drawing(part, words, size)
 
     def _diagram(self, link: str, words: Words) -> None:
-        """Add a diagram's texts (SmartArt) below the paragraph."""
         root = self._related(link) if self.tally is self.tallies["text"] else None
         if root is None:
             self.tally.diagrams.add(link)
@@ -628,7 +624,10 @@ class Story:
         return flow.lines
 
     def _cell_text(self, cell: Any, below: list[Line]) -> str:
-        """Return a cell's text on a line. A short inner table becomes a sentence; a long table is added to `below`."""
+        """Return a cell's text on a single line.
+
+        A short inner table becomes a sentence; a long table is added to `below`.
+        """
         parts: list[str] = []
         for lines, is_table in self._pieces(cell):
             if not is_table:
@@ -640,7 +639,6 @@ class Story:
         return self.notes.in_place(" ".join(" ".join(parts).split()))
 
     def _pieces(self, cell: Any) -> Any:
-        """Yield a cell's contents in order: (lines, whether the lines are an inner table)."""
         flow = Flow()
         for element in cell:
             if name_of(element.tag) == "w:tcPr":
@@ -721,7 +719,7 @@ def _without_page_numbers(text: str) -> str:
 
 
 def _form_value(data: Any) -> str:
-    """Return the value of an old form field without a result: a tick box, or the chosen entry."""
+    """Return the value for an old form field without a stored result: a tick box, or the chosen entry."""
     box = child(data, "w:checkBox")
     if box is not None:
         checked = child(box, "w:checked")
@@ -736,7 +734,7 @@ def _form_value(data: Any) -> str:
 
 
 def _text_of_field(closed: Field) -> str:
-    """Return the text of a field without a result: a button's text, or a symbol."""
+    """Return the text for a field without a stored result: a button's text, or a symbol."""
     if match := MACRO_BUTTON.fullmatch(closed.instruction):
         return match[1].strip()
     if match := SYMBOL_FIELD.match(closed.instruction):

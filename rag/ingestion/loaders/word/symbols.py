@@ -130,7 +130,7 @@ def _bracket_child(element: Any, name: str) -> str:
 
 
 def _bracket(text: str) -> str:
-    """Put a text in brackets, unless it is a single word or number, or has brackets already."""
+    """Put a text in brackets, unless the text is a single word or number, or has brackets already."""
     return text if SIMPLE.fullmatch(text) else f"({text})"
 
 

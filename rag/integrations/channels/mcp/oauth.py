@@ -235,7 +235,7 @@ async def consent(request: Request) -> Response:
 
 
 async def _revoke(request: Request) -> Response:
-    """Disconnect a token's program (RFC 7009). Known and unknown tokens get the same response."""
+    """Disconnect the program which holds a token (RFC 7009). Known and unknown tokens get the same response."""
     form = await read_form(request)
     apps = services().connected_apps
     grant = await to_thread.run_sync(apps.grant, form.get("token", ""))
@@ -285,13 +285,12 @@ def _message(text: str, *, status: int) -> Response:
 
 
 def _onward(address: str, program: str) -> Response:
-    """Return a page with a link back to `program`, because our forms must not redirect to other sites."""
+    """Return a page with a link back to `program`, because our forms must not redirect to different sites."""
     html = page_of("onward", title=_(TITLE), address=address, program=program)
     return HTMLResponse(html, 200, {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"})
 
 
 def _limit_body(handle: Any) -> ASGIApp:
-    """Wrap a handler to refuse too large bodies before they are read."""
     return RequestBodyLimitMiddleware(request_response(handle), MAXIMUM_BYTES)
 
 

@@ -181,8 +181,6 @@ class Caller:
 
 @dataclass(frozen=True)
 class _Tool:
-    """A tool: name, description, arguments, and function."""
-
     name: str
     title: str
     description: str
@@ -449,7 +447,6 @@ def _begin(parts: Services, who: Identity, collection: Collection, text: str) ->
 
 
 def _wait_for(live: LiveAnswer) -> None:
-    """Wait until the answer is complete; stop it if the caller disconnects."""
     try:
         while not live.wait(LOOK_SECONDS):
             from_thread.check_cancelled()
@@ -460,7 +457,6 @@ def _wait_for(live: LiveAnswer) -> None:
 
 @contextmanager
 def _as_protocol_errors() -> Iterator[None]:
-    """Inside the `with` block, convert each `RagError` to a protocol error with the same message."""
     try:
         yield
     except RagError as exc:

@@ -308,8 +308,6 @@ def create_embedding(caller: Caller, body: EmbeddingsBody) -> EmbeddingList:
 
 
 class _AnswerFormatter:
-    """Formats an answer, whole or streamed, like OpenAI."""
-
     def __init__(self, live: LiveAnswer, body: CompletionBody, *, base: str) -> None:
         self.live = live
         self._body = body
@@ -388,7 +386,7 @@ class _AnswerFormatter:
 
 
 async def _chunks(formatter: _AnswerFormatter) -> AsyncIterator[str]:
-    """Yield the stream's events: role, pieces of text, sources, finish reason, `[DONE]`."""
+    """Yield the stream's events: role, pieces with text, sources, finish reason, `[DONE]`."""
     live = formatter.live
     changes = Changes(live)
     sent_length, restarts = 0, 0

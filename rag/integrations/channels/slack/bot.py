@@ -131,7 +131,7 @@ class SlackBot:
         *,
         is_direct: bool,
     ) -> tuple[LiveAnswer, str]:
-        """Start an answer and post a placeholder message; return the answer and the placeholder's message id."""
+        """Start an answer and post a placeholder message. Returns the answer and the placeholder's message id."""
         parts = self._parts
         parts.limits.count_request(person)
         place = {"program": PROGRAM, "channel": channel, "thread": thread, "account_id": person.account_id}
@@ -153,7 +153,7 @@ class SlackBot:
     def _person(self, client: WebClient, user: str, team: str) -> Identity:
         """Return the account with a Slack user's confirmed e-mail address.
 
-        Raises `NotAllowed` without this account, and for bots, guests and users from other workspaces.
+        Raises `NotAllowed` without this account, and for bots, guests and users from different workspaces.
         """
         try:
             slack_user: dict[str, Any] = client.users_info(user=user)["user"]
@@ -174,7 +174,6 @@ class SlackBot:
 
 
 def _blocks(live: LiveAnswer, base: str) -> list[dict[str, Any]]:
-    """Format an answer for Slack: text, sources with links, remarks, and thumbs for rating."""
     notes = remarks(live)
     text = live.text or " ".join(notes) or _("This answer could not be written. Please ask again.")
     texts = list(_pieces(_to_mrkdwn(text).strip()))
@@ -213,7 +212,6 @@ def _context(kind: str, text: str) -> dict[str, Any]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Split a text into pieces within Slack's length limit, at the end of a line or word."""
     while len(text) > MOST_CHARACTERS:
         start = text[:MOST_CHARACTERS]
         # Without either, never inside an entity such as "&lt;".
@@ -231,12 +229,11 @@ def _source_line(citation: Citation, base: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return text with links and mentions escaped: text from documents must not notify people or link elsewhere."""
+    """Escape links and mentions: text from documents must not notify people or link elsewhere."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("|", "¦")
 
 
 def _to_mrkdwn(text: str) -> str:
-    """Convert Markdown's bold, headings and lists to Slack's markup, and escape the rest."""
     escaped = _plain(text)
     escaped = re.sub(r"\*\*(.+?)\*\*", r"*\1*", escaped)
     escaped = re.sub(r"(?m)^#{1,6}\s+(.+)$", r"*\1*", escaped)
@@ -256,7 +253,7 @@ def _bot(parts: Services) -> SlackBot:
 
 
 async def events(request: Request) -> Response:
-    """Handle an event or a click from Slack, whose library checks the signature."""
+    """Handle an event or a click from Slack. Slack's library checks the signature."""
     parts = services()
     if not all(map(parts.settings.variable, ("SLACK_BOT_TOKEN", "SLACK_SIGNING_SECRET"))):
         return refusal(request.scope, NotFound())

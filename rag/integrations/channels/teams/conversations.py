@@ -140,10 +140,7 @@ class TeamsConversations:
     # The person and the bot
 
     async def _verify(self, token: str, activity: Activity) -> IncomingMessage:
-        """Verify a message's token and sender, find the bot, and return the checked message.
-
-        Raises `KeyRejected`, `NotAllowed`.
-        """
+        """Verify a message's token and sender, and find the bot. Raises `KeyRejected` or `NotAllowed`."""
         where = activity.conversation
         ids = [
             str(party.id or "") if party is not None else ""
@@ -198,7 +195,7 @@ class TeamsConversations:
         raise NotAllowed(_(STRANGER))
 
     async def _require_own_people(self, message: IncomingMessage, client: TeamsConnectorClient) -> None:
-        """Raise `NotAllowed` if people from other companies could read the answer."""
+        """Raise `NotAllowed` if people outside the company could read the answer."""
         data = message.activity.channel_data if isinstance(message.activity.channel_data, dict) else {}
         channel = data.get("channel")
         if isinstance(channel, dict) and channel.get("type") == "shared":
@@ -295,9 +292,7 @@ class TeamsConversations:
         return str(response.id)
 
     def _token(self, bot: TeamsBot) -> str:
-        """Request and return an access token for the bot. Raises `NotAllowed` if Microsoft rejects the client
-        secret.
-        """
+        """Request an access token for the bot. Raises `NotAllowed` if Microsoft rejects the client secret."""
         with self._lock:
             application = self._applications.get(bot.secret)
             if application is None:
@@ -348,7 +343,7 @@ class _Connection:
 
 
 async def _wait(live: LiveAnswer) -> None:
-    """Wait for an answer without blocking a thread; stop it after three minutes."""
+    """Wait for an answer without blocking a thread; stop the answer after three minutes."""
     loop, changed = asyncio.get_running_loop(), asyncio.Event()
 
     def note() -> None:
@@ -365,17 +360,13 @@ async def _wait(live: LiveAnswer) -> None:
 
 
 def _thread(message: IncomingMessage, person: Identity) -> dict[str, Any]:
-    """Return the columns which identify a thread in the database: program, channel, hash and account.
-
-    A reply has the thread's hash.
-    """
+    """Return the columns which identify a Teams thread in the database: program, channel, hash and account."""
     channel, _separator, _root = message.place.partition(";")
     thread = hashlib.sha256(message.place.encode()).hexdigest()
     return {"program": PROGRAM, "channel": channel[:200], "thread": thread, "account_id": person.account_id}
 
 
 def _is_own(bot: TeamsBot, member: Any) -> bool:
-    """Whether a member belongs to the bot's company and is not a guest."""
     name = str(member.user_principal_name or "")
     is_guest = str(member.user_role or "").lower() in ("guest", "anonymous") or "#EXT#" in name.upper()
     return str(member.tenant_id or "").lower() in bot.directories and not is_guest
@@ -386,7 +377,6 @@ def _text(text: str, **more: Any) -> Activity:
 
 
 def _message(live: LiveAnswer, base: str) -> Activity:
-    """Format an answer for Teams: text, sources with links, and thumbs for rating."""
     notes = remarks(live)
     text = _plain(live.text or " ".join(notes) or _("This answer could not be written. Please ask again."))
     parts = [text[:MOST_CHARACTERS]]
@@ -425,8 +415,6 @@ def _source_line(citation: Citation, base: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return text with tags, mentions and links escaped: text from documents must not notify people or link
-    elsewhere.
-    """
+    """Escape tags, mentions and links: text from documents must not notify people or link elsewhere."""
     escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return escaped.replace("](", "] (")

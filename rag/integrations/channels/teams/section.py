@@ -200,7 +200,6 @@ def teams_package(bot: TeamsBot, base: str) -> bytes:
 
 
 def _icon(size: int, *, is_outline: bool) -> bytes:
-    """Draw the bot's icon as PNG: a speech bubble, white on transparent for the outline."""
     large = 768  # drawn large and scaled down for smooth edges
     unit = large / 32
     image = Image.new("RGBA", (large, large), (0, 0, 0, 0) if is_outline else BLUE)

@@ -29,7 +29,6 @@ NEW = fields_of(WebhookValues, "name", "address")
 
 
 def _attempt(action: Callable[..., object], *arguments: object, **changes: object) -> None:
-    """Run a change, and show an error message if the change is refused."""
     actions.attempt(ERROR, action, *arguments, **changes)
 
 

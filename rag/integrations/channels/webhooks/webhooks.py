@@ -84,7 +84,7 @@ class WebhookValues(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
-    """The delivery of an event to an address."""
+    """An event's delivery to an address."""
 
     id: UUID
     webhook_id: UUID
@@ -235,7 +235,7 @@ class Webhooks:
         return wait
 
     def _send(self, row: Mapping[str, Any]) -> tuple[int | None, str]:
-        """Send an event. Return the response's status (`None` without a response) and a sentence about the result."""
+        """Send an event. Returns the response's status (`None` without a response) and a sentence about the result."""
         # Commands send nothing and do without these packages.
         import httpx
         from standardwebhooks import Webhook as Signer
@@ -282,7 +282,6 @@ class Webhooks:
         return json.dumps(sent, ensure_ascii=False, separators=(",", ":"))
 
     def _check_address(self, address: str) -> None:
-        """Raise `InvalidInput` for an address which is invalid or in our network."""
         try:
             parts = urlsplit(address.strip())
             host, _ = (parts.hostname or "").lower(), parts.port
@@ -302,7 +301,6 @@ class Webhooks:
             )
 
     def _is_listed(self, address: str) -> bool:
-        """Whether the settings allow this host, with the port if given."""
         return urlsplit(address.strip()).netloc.lower() in self._own_hosts
 
     @cached_property

@@ -273,7 +273,7 @@ def _begin(widget: Widget, body: QuestionBody, address: str, languages: list[str
 
 
 async def _caller(request: Request) -> tuple[Widget, dict[str, str]]:
-    """Return the widget for the key in the request, and the CORS headers for the requesting site.
+    """Return the widget for the request's key, and CORS headers for the requesting site.
 
     Raises `NotFound` for an unknown key, and `NotAllowed` for a site missing in the widget's list.
     """
@@ -295,7 +295,7 @@ async def _caller(request: Request) -> tuple[Widget, dict[str, str]]:
 
 
 async def _body(request: Request, shape: type[Shape]) -> Shape:
-    """Return a small JSON body, validated against a model. Raises `BodyTooLarge`, `RequestInvalid`."""
+    """Return a small JSON body, validated against a model. Raises `BodyTooLarge` or `RequestInvalid`."""
     content = b""
     async for part in request.stream():
         content += part

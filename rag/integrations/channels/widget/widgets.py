@@ -85,7 +85,10 @@ class Widget:
 
 
 def _sites(sites: builtins.list[str]) -> builtins.list[str]:
-    """Return sites in the form browsers send, `https://intranet.example.com`. Raises `InvalidInput` for other text."""
+    """Return sites in the form browsers send, `https://intranet.example.com`.
+
+    Raises `InvalidInput` for text in any different form.
+    """
     origins = list(dict.fromkeys(site.rstrip("/").lower() for site in " ".join(sites).split()))
     if len(origins) > MOST_SITES:
         raise InvalidInput(f"A widget has at most {MOST_SITES} sites.")

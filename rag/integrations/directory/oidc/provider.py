@@ -173,9 +173,7 @@ class OpenIdProvider:
         return dict(decoded.claims)
 
     def _with_details(self, claims: dict[str, Any], token: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the claims, with missing claims, for example e-mail address and groups from Okta, added from the
-        userinfo endpoint.
-        """
+        """Add missing claims, for example e-mail address and groups from Okta, from the userinfo endpoint."""
         has_groups = not self._mappings.roles or self._mappings.groups(claims) is not None
         if ("email" in claims and has_groups) or "userinfo_endpoint" not in self._discovery():
             return claims
@@ -186,8 +184,9 @@ class OpenIdProvider:
         return {**userinfo, **claims}
 
     def _decode(self, token: str) -> jwt.Token:
-        """Verify and decode a token; return the result. For an unknown key, the provider's keys are fetched again, at
-        most once a minute.
+        """Verify and decode a token.
+
+        For an unknown key, the provider's keys are fetched again, at most once a minute.
         """
         try:
             return jwt.decode(token, self._keys(FRESH_SECONDS), algorithms=ALGORITHMS)
@@ -249,11 +248,10 @@ class OpenIdProvider:
 
 
 def _proved_at(claims: Mapping[str, Any], attempt: SignInAttempt) -> float | None:
-    """Return when the person last proved their identity at the provider, in seconds since 1970.
+    """Return when the person last signed in at the provider, in seconds since 1970; `None` means just now, and 0 means
+    unknown.
 
-    Returns `None`, which means just now, if we asked the provider to check again. Otherwise this is `auth_time` from
-    the claims, or 0 if missing: many providers let people in who signed in days ago. Raises `AccessError` if we asked
-    and `auth_time` is older than our request.
+    Raises `AccessError` if we asked for a new sign-in and the provider reports an older sign-in.
     """
     auth_time = claims.get("auth_time")
     if not isinstance(auth_time, int | float) or isinstance(auth_time, bool):
@@ -354,10 +352,10 @@ class Mappings:
         return value
 
     def _role(self, claims: Mapping[str, Any]) -> Role | None:
-        """Return the highest role mapped to the person's groups, else the default role.
+        """Return the highest role mapped to the person's groups, else the default role; `None` if no mapping is
+        configured.
 
-        Returns `None` if no mapping is configured: the account then keeps the stored role. Raises `AccessError` without
-        any role.
+        Raises `AccessError` if no role fits.
         """
         groups = self.groups(claims)
         if self.roles and groups is None and _has_too_many_groups(claims, self.groups_claim):
@@ -372,9 +370,7 @@ class Mappings:
 
 
 def _has_too_many_groups(claims: Mapping[str, Any], groups_claim: str) -> bool:
-    """Whether Entra ID left out the groups, because a person has over 200. Only an address to fetch them is
-    given then.
-    """
+    """Whether Entra ID left out the groups, which happens above 200 groups."""
     elsewhere = claims.get("_claim_names")
     return bool(claims.get("hasgroups")) or (isinstance(elsewhere, Mapping) and groups_claim in elsewhere)
 

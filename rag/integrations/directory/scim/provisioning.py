@@ -205,7 +205,7 @@ class Provisioning:
         return stored_group
 
     def remove_group(self, identity: Identity, group_id: str) -> None:
-        """Delete a group. Its members stay, without a group. Raises `NotFound`."""
+        """Delete a group. The members stay, without a group. Raises `NotFound`."""
         with self._write_transaction(identity) as connection:
             before = self._group(connection, group_id)
             touched = self._write_members(connection, before.name, replace(before, members=()))
@@ -261,7 +261,7 @@ class Provisioning:
         return groups[0]
 
     def _write_members(self, connection: Connection, name: str, group: DirectoryGroup) -> list[str]:
-        """Set a group's members; return the session ids for people who changed groups. Raises `InvalidInput`."""
+        """Set a group's members. Returns the session ids for people who changed groups."""
         try:
             members = list({UUID(member) for member, _name in group.members})
         except ValueError as exc:
@@ -298,7 +298,7 @@ def _group_name(text: str) -> str:
 def _require_no_rights(person: DirectoryPerson) -> None:
     """Raise `NotAllowed` if the account is a manager or administrator.
 
-    Otherwise a new address could give these rights to a different person.
+    A new address could give these rights to a different person.
     """
     if person.role != Role.EMPLOYEE:
         raise NotAllowed(PRIVILEGED_ADDRESS)

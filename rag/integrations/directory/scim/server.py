@@ -349,7 +349,6 @@ def _with_location(resource: ServiceProviderConfig | ResourceType | Schema, loca
 
 
 def _person_from(resource: Any, *, is_active: bool | None = None) -> DirectoryPerson:
-    """Convert a SCIM user. The name is the display name, else first and last name, else the address."""
     name = resource.name.model_dump(scim_ctx=None, by_alias=True, exclude_none=True) if resource.name else {}
     values = {"externalId": resource.external_id, "name": name, "displayName": resource.display_name}
     fields = {field: value for field, value in values.items() if value}

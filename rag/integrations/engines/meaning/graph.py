@@ -137,7 +137,6 @@ def _normed(rows: Floats, weight: Floats, bias: Floats) -> Floats:
 
 
 def _session(file: ModelFile) -> Any:
-    """Load the graph with the file's weights, running in a single thread."""
     names, values = [], []
 
     def add(name: str, value: NDArray[Any]) -> None:

@@ -1,6 +1,7 @@
-"""Run the built-in meaning model as a process: read texts from stdin, write vectors to stdout.
+"""Run the built-in embedding model in a separate process: read texts from stdin, write vectors to stdout.
 
-The process imports only the message exchange from the application: it starts quickly and stays small.
+The process starts quickly and stays small, because it imports nothing from the application except the functions which
+exchange messages with the parent process.
 """
 
 from __future__ import annotations

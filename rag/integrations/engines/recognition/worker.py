@@ -170,7 +170,6 @@ class Reader:
 
 
 def _is_sideways(boxes: list[Any]) -> bool:
-    """Whether most text runs upwards or downwards."""
     across = up = 0.0
     for box in boxes:
         width, height = math.dist(box[0], box[1]), math.dist(box[0], box[3])
@@ -225,7 +224,6 @@ def _slope_of(lines: list[FoundLine]) -> float:
 
 
 def _straightened_words(lines: list[FoundLine], slope: float) -> list[Word]:
-    """Convert lines to words with boxes on a straightened page, where y grows upwards."""
     cosine, sine = math.cos(slope), math.sin(slope)
     words = []
     for line in lines:
@@ -267,7 +265,7 @@ def _kernel(width: int, height: int) -> Any:
 
 
 def _strokes(ink: Any, width: int, height: int) -> list[tuple[int, int, int, int]]:
-    """Return the boxes (left, top, width, height) of strokes with at least this width and height in pixels."""
+    """Return the boxes (left, top, width, height) around strokes with at least this width and height in pixels."""
     count, _, boxes, _ = cv2.connectedComponentsWithStats(cv2.morphologyEx(ink, cv2.MORPH_OPEN, _kernel(width, height)))
     return [(int(x), int(y), int(wide), int(high)) for x, y, wide, high, _ in boxes[1:count][:MOST_SEGMENTS]]
 

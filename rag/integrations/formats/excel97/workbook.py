@@ -48,7 +48,7 @@ def load_xls(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extracte
 
 
 def check_xls(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
-    """Check that the file opens, and count its sheets. Raises the errors of `load_xls`."""
+    """Check that the file opens, and count the sheets. Raises the errors of `load_xls`."""
     return guarded(lambda: CheckedFile(page_count=max(len(OldWorkbook(content)), 1)))
 
 
@@ -92,7 +92,6 @@ class OldWorkbook:
             yield sheet
 
     def _read_objects(self, sheet: Sheet, number: int) -> None:
-        """Read text boxes, and count charts and images, which `xlrd` skips."""
         if self._book.biff_version < 80:
             return
         kind, depth, awaits_text = -1, 0, False
@@ -146,7 +145,6 @@ class _SheetReader:
         sheet.unread["comments"] = len(source.cell_note_map)
 
     def _take_row(self, row: int) -> bool:
-        """Read a row. Return whether all its cells are bold."""
         sheet, source = self.sheet, self._source
         met = filled = bold = 0
         for column in range(source.row_len(row)):
@@ -177,7 +175,7 @@ class _SheetReader:
         return filled > 1 and bold == filled
 
     def _shown_runs(self, value: str, runs: Sequence[tuple[int, int]], first: Any) -> tuple[str, bool]:
-        """Return a text with several fonts, without struck-through parts; also return whether there are any."""
+        """Return a text with several fonts, without struck-through parts, and whether any part was struck through."""
         fonts = [first, *(self._book.font_list[index] for _, index in runs)]
         starts = [0, *(start for start, _ in runs), len(value)]
         visible_text, has_struck = "", False

@@ -110,7 +110,7 @@ def _read(content: bytes) -> tuple[str, str, str]:
 
 
 def _paragraphs_text(content: bytes) -> str:
-    """Return the text of all paragraphs in a .hwp file, in no order. Raises `FileDamaged` if the file is locked."""
+    """Return the text in all paragraphs, in no particular order. Raises `FileDamaged` if the file is locked."""
     with OleFileIO(io.BytesIO(content)) as file:
         properties = int.from_bytes(file.openstream("FileHeader").read(40)[36:], "little")
         if properties & LOCKED:
@@ -228,7 +228,6 @@ def _flatten(root: Any, unread: Counter[str]) -> None:
 
 
 def _write_notes(root: Any) -> None:
-    """Insert footnotes and endnotes in brackets after their references."""
     notes = [element for element in root.iter() if local_name(element) in NOTES]
     for number, note in enumerate(notes, 1):
         note_text = " ".join(" ".join(_text_in(paragraph).split()) for paragraph in _paragraphs(note))
@@ -248,7 +247,7 @@ def _text_in(element: Any) -> str:
 
 
 def _drop_deleted(root: Any) -> None:
-    """Remove the text of tracked deletions, which the page no longer shows."""
+    """Remove text whose deletion is a tracked change, because the page no longer shows this text."""
     is_deleted = False
     for text in [element for element in root.iter() if local_name(element) == "t"]:
         if is_deleted:

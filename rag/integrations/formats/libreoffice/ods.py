@@ -66,7 +66,7 @@ def load_ods(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extracte
 
 
 def check_ods(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
-    """Check that the file is a valid package, and count its sheets. Raises the errors of `load_ods`."""
+    """Check that the file is a valid package, and count the sheets. Raises the errors of `load_ods`."""
     require_open_document(content, options.limits)
     return guarded(lambda: CheckedFile(page_count=max(OpenWorkbook(content).count(), 1)))
 
@@ -164,7 +164,6 @@ class _SheetReader:
             sheet.unread["cells"] += (count - MOST_REPEATED) * len(cells)
 
     def _cells(self, row: Any) -> Iterator[tuple[int, str, Look, Any]]:
-        """Yield the cells with content: the column, the text, the style and the element."""
         column = 0
         for cell in row:
             name = local_name(cell)

@@ -144,8 +144,6 @@ def _load_document(package: OpenDocument) -> ExtractedDocument:
 
 @dataclass
 class _Walk:
-    """Converts a document's parts to text, and counts the content left out."""
-
     package: OpenDocument
     notes: Notes = field(default_factory=Notes)
     looks: dict[str, Look] = field(default_factory=dict)
@@ -249,7 +247,6 @@ class _Walk:
                     yield from self.blocks([part], style, depth)
 
     def _count_item(self, style: str, depth: int, start: int = 0) -> str:
-        """Count a list item, and return the number or bullet in front of the text."""
         levels = self.lists.get(style, {})
         level = levels.get(depth)
         counts = self._counts.setdefault(style, Counter())
@@ -350,7 +347,7 @@ class _Walk:
         return self.notes.refer(part_text) if is_mark and before.strip() else part_text
 
     def _visible_text(self, before: str, text: str, style: str) -> str:
-        """Return the visible text in a style: "" if the style strikes it through or hides it."""
+        """Return the text, or "" if its style hides the text or strikes the text through."""
         if not text:
             return ""
         if self._look_value(style, "is_hidden"):
@@ -381,7 +378,10 @@ class _Walk:
         return self.notes.refer(small(mark), self.notes.in_place(text)) if mark or text else ""
 
     def _read_shape(self, shape: Any) -> str:
-        """Return a shape's formula. The text is kept for below the paragraph, and other content is counted."""
+        """Return a shape's formula.
+
+        The shape's text is added below the paragraph, and unreadable content is counted.
+        """
         name = local_name(shape)
         if name == "frame":
             kinds = {local_name(part): part for part in shape}
@@ -407,7 +407,6 @@ class _Walk:
         self._below.extend(lines)
 
     def _object(self, element: Any) -> str:
-        """Return an embedded formula on a line, or "" for other objects, which are counted under `unread`."""
         name = (element.get(f"{XLINK}href") or "").removeprefix("./").strip("/")
         root = next(iter(element), None) if not name else self.package.root(f"{name}/content.xml")
         if root is not None and root.tag == f"{MATH}math":
@@ -455,7 +454,6 @@ def _list_level(level: Any) -> ListLevel:
 
 
 def _texts(element: Any) -> list[str]:
-    """Return all text in an element, except deleted text and comments."""
     if local_name(element) in OUTSIDE_TEXT:
         return []
     return [

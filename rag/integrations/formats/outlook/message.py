@@ -96,8 +96,8 @@ def mail_of(content: bytes, *, with_files: bool = False) -> ConvertedMail:
 class _File:
     """An open compound file.
 
-    In a hostile file, streams may share bytes: reading everything could fill the memory. All reads together are
-    therefore limited to the file's size.
+    A hostile file may share bytes between streams and fill the memory: all reads together are therefore limited to the
+    file's size.
     """
 
     def __init__(self, content: bytes, *, with_files: bool) -> None:
@@ -124,7 +124,10 @@ class _File:
 
 
 class _Storage:
-    """A message's, recipient's or attachment's properties. Raises `FileDamaged` without a list of properties."""
+    """The properties stored for a message, recipient or attachment.
+
+    Raises `FileDamaged` if the list with properties is missing.
+    """
 
     def __init__(self, file: _File, entry: Any, head: int) -> None:
         self.file = file
@@ -172,7 +175,6 @@ class _Storage:
         return kind, b"", self._stated_length(number, kind)
 
     def _stated_length(self, number: int, kind: int) -> int:
-        """Return a property's length in bytes as listed in the message; 0 if unknown."""
         listed, stated = self._values.get(number, (0, 0))
         return max((stated & 0xFFFFFFFF) - ENDS[kind], 0) if listed == kind and kind in ENDS else 0
 
@@ -278,7 +280,6 @@ def _named_address(name: str, address: str) -> str:
 
 
 def _alternatives(message: _Storage, notes: list[str]) -> Iterator[Message]:
-    """Yield the text in each stored form: plain text, HTML, and rich text if there is no HTML."""
     lost = 0
     is_html = False
     for number, kind in ((PLAIN, "text/plain"), (HTML, "text/html")):
@@ -314,9 +315,6 @@ def _signed_mail(attachment: _Storage) -> Message:
 
 
 def _attached_part(attachment: _Storage, depth: int, notes: list[str]) -> Message:
-    """Convert an attachment to an email part: an email with its content, a file with name and, if requested,
-    content.
-    """
     within = attachment.kids.get(f"__substg1.0_{ATTACHED:04x}{STORAGE:04x}")
     name, kind = attachment.text(*FILE_NAMES)[:LONGEST_NAME], attachment.text(MEDIA_TYPE)[:LONGEST_NAME].lower()
     if within is not None and any(kid.name.lower() == PROPERTIES for kid in within.kids):

@@ -48,8 +48,6 @@ def to_pdf(conversation: Conversation, messages: Sequence[Message], *, address: 
 
 @dataclass(frozen=True)
 class _Run:
-    """A part of a line in the PDF, in a single style: bold or not, with or without a link."""
-
     text: str
     is_bold: bool = False
     link: str = ""
@@ -110,7 +108,6 @@ def _text_of(cell: SyntaxTreeNode) -> str:
 def _write(
     page: PdfDocument, runs: Sequence[_Run], *, size: float = 10.5, color: tuple[int, int, int] = INK, indent: float = 0
 ) -> None:
-    """Write a paragraph to the PDF. Text containing Arabic goes to `_write_arabic`."""
     text = "".join(run.text for run in runs)
     if IN_ARABIC.search(text):
         _write_arabic(page, runs, text, size=size, color=color)

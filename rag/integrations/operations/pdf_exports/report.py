@@ -1,4 +1,4 @@
-"""Write a digest as an A4 PDF with figures, tables and bars.
+"""Write a digest to an A4 PDF with figures, tables and bars.
 
 The layout follows the reader's language: right to left in Arabic.
 """

@@ -168,7 +168,7 @@ class GitHub:
         raise ProviderUnavailable
 
     def _ask(self, address: str, query: Mapping[str, Any]) -> httpx.Response:
-        """Fetch an address, following redirects only on the same server, as after renaming a repository."""
+        """Fetch an address. Redirects, as after renaming a repository, are followed only on the same server."""
         answer = self._client.get(address, params=dict(query), headers=self._headers, follow_redirects=False)
         for _ in range(MOST_REDIRECTS):
             onward = answer.next_request

@@ -174,8 +174,9 @@ class GoogleDriveSource(SharedFolderSource):
     # Listing
 
     def _entries(self) -> dict[str, dict[str, Any]]:
-        """Return all files and folders below the followed folder by id. After the first sync, only changes are
-        requested.
+        """Return all files and folders below the followed folder, by id.
+
+        After the first sync, only changes are requested.
         """
         query = {**ALL_DRIVES, "fields": "id,mimeType,driveId"}
         folder = self._api.get(f"/files/{quote(self._folder.id)}", query)
@@ -220,7 +221,7 @@ class GoogleDriveSource(SharedFolderSource):
     def _apply_changes(
         self, entries: dict[str, dict[str, Any]], token: str, drive: Mapping[str, str]
     ) -> dict[str, dict[str, Any]]:
-        """Return the entries, with the changes since `token` applied.
+        """Apply the changes since `token` to the entries.
 
         Raises `_ListAgain` if folders changed, or the token is too old.
         """
@@ -326,11 +327,11 @@ class GoogleDriveSource(SharedFolderSource):
 
 
 class _ListAgain(Exception):
-    """The list with changes is incomplete: the folder must be listed again."""
+    """Google's list with changes is incomplete: the folder must be listed again."""
 
 
 def _credentials(folder: DriveFolder) -> Any:
-    """Build the credentials which request tokens. Raises google-auth's errors for a missing part."""
+    """Build the credentials which request access tokens. Raises google-auth's errors for a missing part."""
     key = folder.key
     if key["type"] == SERVICE_ACCOUNT:
         make: Any = service_account.Credentials.from_service_account_info
@@ -351,8 +352,6 @@ def _login_errors(rejected: str) -> Iterator[None]:
 
 
 class _Answer(transport.Response):
-    """An HTTP response in the form which google-auth expects."""
-
     def __init__(self, answer: httpx.Response) -> None:
         self._answer = answer
 
@@ -370,7 +369,7 @@ class _Answer(transport.Response):
 
 
 class _HttpxRequest(transport.Request):
-    """Send google-auth's requests through the checked client."""
+    """Sends google-auth's requests through an httpx client."""
 
     def __init__(self, client: httpx.Client) -> None:
         self._client = client

@@ -68,7 +68,6 @@ async def come_back(request: Request) -> Response:
 
 
 async def _run_for_admin(request: Request, act: Callable[[Identity, GoogleSignIn], Response]) -> Response:
-    """Run `act` for a signed-in administrator; show a `RagError` on a page with a link back."""
     identity = request.scope.get("identity")
     try:
         if not isinstance(identity, Identity) or not identity.may(Role.ADMIN) or request.scope.get("api_key"):

@@ -167,7 +167,6 @@ def _storage_address(address: str) -> Any:
 
 @contextmanager
 def _own_errors() -> Iterator[None]:
-    """Convert the storage's errors inside the `with` block to errors from `rag.errors`."""
     try:
         yield
     except S3Error as exc:
@@ -200,7 +199,7 @@ def _own_errors() -> Iterator[None]:
 
 @contextmanager
 def _at_public_address(connection: HTTPConnection) -> Iterator[None]:
-    """Connect to the host's IP address after checking it: the name cannot lead to a different address later.
+    """Connect to the checked IP address: the host name could later lead to a private address.
 
     Raises `InvalidInput` for a private address.
     """
@@ -286,9 +285,9 @@ class _PublicSecurePool(HTTPSConnectionPool):
 
 
 class _Connections(urllib3.PoolManager):
-    """A connection pool which limits responses in number and in unpacked size, except for files.
+    """A connection pool which limits how many responses are read and their unpacked size, except for files.
 
-    The S3 client reads all other responses completely, and requests pages until a list ends.
+    Without limits, a hostile server could fill the memory.
     """
 
     def __init__(self, *, is_own: bool) -> None:

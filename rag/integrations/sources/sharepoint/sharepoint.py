@@ -162,7 +162,6 @@ class SharePointSource(SharedFolderSource):
     # Listing
 
     def _start(self) -> tuple[str, str]:
-        """Return the ids of the folder to read and its drive."""
         if not self._drive:
             self._drive = self._find_drive()
         if not self._library.folder:
@@ -192,7 +191,7 @@ class SharePointSource(SharedFolderSource):
         raise NotFound(f"This site has no library “{library.library}”; it has: {names}.")
 
     def _entries(self) -> dict[str, dict[str, Any]]:
-        """Return all entries in the drive by id, using only changes if possible."""
+        """Return all entries in the drive, by id, requesting only changes if possible."""
         if self._state.get("drive") == self._drive and self._state.get("link"):
             try:
                 return self._apply_changes({**self._state["entries"]}, self._state["link"])
@@ -201,7 +200,7 @@ class SharePointSource(SharedFolderSource):
         return self._apply_changes({}, f"/drives/{self._drive}/root/delta?$select={SELECT}")
 
     def _apply_changes(self, entries: dict[str, dict[str, Any]], link: str) -> dict[str, dict[str, Any]]:
-        """Return the entries, with a delta query's pages applied. Stores the link for the next query."""
+        """Apply a delta query's pages to the entries. Stores the link for the next query."""
         pages = 0
         while link:
             if (pages := pages + 1) > MOST_PAGES:
@@ -241,9 +240,7 @@ class SharePointSource(SharedFolderSource):
             yield from self._permissions([str(file["id"]) for file in files[first : first + BATCH]])
 
     def _permissions(self, ids: Sequence[str]) -> list[Readers]:
-        """Return the readers for each entry, at most twenty entries in a single request. Raises
-        `ProviderUnavailable`.
-        """
+        """Return the readers for each entry, requesting up to twenty entries together. Raises `ProviderUnavailable`."""
         requests = [
             {"id": str(number), "method": "GET", "url": f"/drives/{self._drive}/items/{quote(item)}/permissions"}
             for number, item in enumerate(ids)
@@ -318,7 +315,6 @@ def _shorten(entry: Mapping[str, Any]) -> dict[str, Any]:
 def _files_below(
     entries: Mapping[str, Mapping[str, Any]], start: str
 ) -> Iterator[tuple[PurePosixPath, Mapping[str, Any]]]:
-    """Yield the files below a folder, each with the path built from the parents' names."""
     for entry in entries.values():
         if "tag" not in entry:
             continue
@@ -332,7 +328,6 @@ def _files_below(
 
 
 def _readers(permissions: Sequence[Mapping[str, Any]]) -> Readers:
-    """Return the groups named in permissions, in any role."""
     names: set[str] = set()
     for permission in permissions:
         link = permission.get("link") or {}

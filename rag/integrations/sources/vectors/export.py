@@ -83,9 +83,7 @@ def read_export(path: Path) -> Export:
 
 
 def _number_records(path: Path) -> Iterator[tuple[int, str, Any]]:
-    """Yield triples: a number, "line" or "record" for the counted unit, and the parsed JSON, or `_Unusable` for invalid
-    JSON.
-    """
+    """Yield (number, "line" or "record", parsed JSON) for each record. Invalid JSON gives an `_Unusable`."""
     with path.open("rb") as file:
         first = next((line for line in file if line.strip()), b"")
     value = _parse(first)
@@ -111,7 +109,6 @@ def _number_records(path: Path) -> Iterator[tuple[int, str, Any]]:
 
 
 def _parse(content: bytes) -> Any:
-    """Parse JSON; return an `_Unusable` on errors."""
     try:
         return json.loads(content.decode("utf-8-sig"), parse_constant=_refuse_constant)
     except UnicodeDecodeError:
@@ -128,9 +125,9 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _list_records(value: Mapping[str, Any]) -> list[Any] | None:
-    """Return the records in a response from Pinecone, or `None` for other values.
+    """Return the records in a response from Pinecone: `vectors` after fetch, `matches` after query.
 
-    They are under `vectors` from fetch, and under `matches` from query.
+    Returns `None` for any different value.
     """
     for key in ("vectors", "matches", "records"):
         records = value.get(key)

@@ -100,7 +100,7 @@ class VectorImport:
         )
 
     def store(self, passages: ExportedDocument) -> SyncReport:
-        """Store a new document or a new version for processing; return a report on what was added or changed."""
+        """Store a new document or a new version for processing; report added and changed documents."""
         known_item = self._keeper.known_items(passages.key).get(passages.key)
         return self._keeper.follow(_item(passages), known_item, SyncReport())
 
@@ -117,7 +117,6 @@ class VectorImport:
         return passages_from_bytes(self._files.get(document.tenant_id, document.file_path), key=key)
 
     def _estimate(self, documents: Sequence[ExportedDocument]) -> tuple[int, Decimal | None]:
-        """Estimate tokens and US dollars for embedding, and for tagging if chosen."""
         tenant_id = self._collection.tenant_id
         profile = profile_of(self._collection)
         embedder = self._providers.embedder_for(self._collection.embedding_model)

@@ -157,7 +157,6 @@ class WebdavSource:
                     raise InvalidInput(f"This folder holds more than {MOST_NAMES:,} files. Choose a folder in it.")
 
     def _list_entries(self, folder: str) -> list[Entry]:
-        """Request and return a folder's entries. Raises `ProviderAnswerInvalid` if the server does not speak WebDAV."""
         address = join_url(self._folder.address, folder)
         request = self._client.build_request("PROPFIND", address, headers={"Depth": "1"})
         with own_errors(SERVICE):

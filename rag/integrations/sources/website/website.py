@@ -61,7 +61,7 @@ MOST_ROBOTS_BYTES = 500 * 2**10
 #: The most sitemaps from an index.
 MOST_SITEMAPS = 200
 MOST_REDIRECTS = 5
-#: The longest time for parsing in a sync. A usual page takes a fiftieth of a second.
+#: The longest time for parsing in a sync. A usual page takes 0.02 seconds.
 LONGEST_READING_SECONDS = 3600.0
 #: After this many unreachable pages in a row, the website is considered down.
 MOST_FAILURES = 5
@@ -140,7 +140,7 @@ class PageState:
 
 
 class _PageMissing(Exception):
-    """A page is missing, or redirects outside the followed website."""
+    """A web page is missing, or redirects outside the followed website."""
 
 
 class WebsiteSource:
@@ -246,7 +246,6 @@ class WebsiteSource:
     # Which pages there are
 
     def _list_pages(self) -> dict[str, str]:
-        """Return the pages in the sitemaps with their dates; empty without a sitemap."""
         website = self._website
         if website.is_sitemap:
             sitemaps = [str(website.address)]
@@ -275,8 +274,9 @@ class WebsiteSource:
         return dates
 
     def _sitemap(self, address: str) -> tuple[list[tuple[str, str]] | None, bool]:
-        """Fetch a sitemap's entries, and whether the entries are sitemaps; `None` for the entries if the sitemap is
-        unusable.
+        """Fetch a sitemap's entries, and whether the entries are sitemaps too.
+
+        The entries are `None` if the sitemap is unusable.
         """
         try:
             if not self._is_on_list(httpx.URL(address)):
@@ -295,7 +295,6 @@ class WebsiteSource:
             return None, False
 
     def _may_be_page(self, address: str) -> bool:
-        """Whether an address is on the followed website, and does not end like an image or other file."""
         try:
             return self._website.holds(httpx.URL(address)) and not OTHER_ENDINGS.search(urlsplit(address).path)
         except (httpx.InvalidURL, ValueError):
@@ -305,7 +304,7 @@ class WebsiteSource:
         return _host_name(url) in self._website.hosts
 
     def _robots_of(self, url: httpx.URL) -> Protego | None:
-        """Return a host's robots.txt, fetched a single time; `None` if missing. Raises `ProviderUnavailable`."""
+        """Return a host's robots.txt, fetched only the first time; `None` if missing. Raises `ProviderUnavailable`."""
         host = url.netloc.decode("ascii")
         if host not in self._robots:
             address = str(url.copy_with(raw_path=b"/robots.txt", fragment=None))
@@ -337,10 +336,9 @@ class WebsiteSource:
     # A page
 
     def _visit(self, address: str, listed: str) -> tuple[PageState, Callable[[], SourceContent]]:
-        """Fetch a page, unless unchanged since the last sync. Return the new state, and a function which loads the
-        content.
+        """Fetch a page, unless unchanged since the last sync.
 
-        Raises `_PageMissing` and `RagError`.
+        Returns the new state, and a function which loads the content.
         """
         state = self._states.get(address)
         if state is not None and listed and listed == state.listed:
@@ -363,7 +361,7 @@ class WebsiteSource:
     def _unreadable(self, address: str, error: RagError) -> tuple[PageState, Callable[[], SourceContent]]:
         """Return the last state for a page which cannot be fetched now, and a function which raises the error.
 
-        The next sync tries again; document and links stay.
+        The document stays until the next sync tries again.
         """
 
         def load() -> SourceContent:
@@ -373,7 +371,7 @@ class WebsiteSource:
         return replace(state, hash="", etag="", modified="", listed=""), load
 
     def _load(self, address: str) -> SourceContent:
-        """Fetch an unchanged page's content again, for a document which was lost here."""
+        """Fetch an unchanged page's content again, because our stored document is missing."""
         try:
             with own_errors(str(httpx.URL(address).host)):
                 return self._read(*self._get(address, {}))[1]
@@ -457,7 +455,7 @@ class WebsiteSource:
     # Requests
 
     def _get(self, address: str, headers: Mapping[str, str], most_bytes: int = 0) -> tuple[httpx.Response, bytes]:
-        """Fetch an address after a pause, following allowed redirects. Raises `_PageMissing`, `httpx.HTTPError`."""
+        """Fetch an address after a pause, following allowed redirects. Raises `_PageMissing` or `httpx.HTTPError`."""
         limits = replace(self._limits, maximum_bytes=most_bytes) if most_bytes else self._limits
         for _ in range(MOST_REDIRECTS + 1):
             url = httpx.URL(address)
@@ -479,7 +477,7 @@ class WebsiteSource:
         raise _PageMissing
 
     def _pause(self, url: httpx.URL) -> None:
-        """Wait until the host's pause since the last request is over: ours, or a longer delay in robots.txt."""
+        """Wait before the next request to a host: our minimum delay, or a longer delay in robots.txt."""
         host = url.netloc.decode("ascii")
         robots = self._robots.get(host)
         crawl_delay = float((robots.crawl_delay(AGENT) if robots else None) or 0.0)
