@@ -242,7 +242,7 @@ class SyncWriter:
         return bool(renewed)
 
     def _title_of_same(self, content: SourceContent) -> str:
-        """Return the title of a document with the same content from a different source, or ""."""
+        """Return the title of a document with the same content which was not added by this source, or ""."""
         digest = hashlib.sha256(content.content).hexdigest()
         with self._database.transaction(self._collection.tenant_id) as connection:
             parameters = {**self._where, "file_path": f"{digest[:2]}/{digest}", "digest": content.source_hash or digest}
