@@ -153,7 +153,10 @@ def ask_person(message_id: UUID, is_answered: bool) -> None:
 
 
 def searched_as(message: Message) -> str:
-    """Return the search queries made for an answer's question; read only when somebody opens the search details."""
+    """Return the search queries made for an answer.
+
+    The database is read only when the user opens the search details.
+    """
     if live is not None and live.context is not None and live.message_id == message.id:
         return live.context.rag_details.query.searched_as  # not stored yet
     return running.chat_logs.searched_as(identity, message.chat_log_id) if message.chat_log_id else ""

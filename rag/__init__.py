@@ -424,7 +424,10 @@ def detect_language_heuristic(text: str) -> str:
 
 
 def _text(name: str, value: object) -> str:
-    """Return a text without characters Postgres refuses. Raises `InvalidInput` for other values."""
+    """Remove the characters which Postgres cannot store from a text.
+
+    Raises `InvalidInput` if the value is not a string.
+    """
     from rag.errors import InvalidInput
     from rag.types import storable
 
@@ -456,7 +459,7 @@ def _read(file: bytes | str | Path | BinaryIO) -> tuple[bytes, str]:
 
 
 def _at_work(tenant_id: str | None) -> tuple[Services, str]:
-    """Return this process's services, and the tenant's id: `tenant_id`, else the tenant in the settings."""
+    """Return this process's services and the tenant's id. Without `tenant_id`, this is the tenant in the settings."""
     from rag.services import services
 
     parts = services()

@@ -151,7 +151,7 @@ def NP_(context: str, message: str) -> str:
 
 
 def _(message: str, /, **values: Any) -> str:
-    """Return a sentence in the reader's language, with `{name}` filled in from `values`."""
+    """Translate a sentence into the reader's language, and fill in each `{name}` from `values`."""
     if not message:
         return ""  # For the empty text, gettext returns the catalogue's header.
     english = message.rpartition(CONTEXT)[2]
@@ -225,8 +225,9 @@ def _filled_again(
     language: str,
     translated_values: Mapping[str, str] | None = None,
 ) -> str:
-    """Return a sentence's translation filled with the sentence's values. Values are translated too, except quotations
-    and names.
+    """Return the translation of a sentence, filled with the values from the sentence.
+
+    Values are translated too, except quotations and names.
     """
     with speaking(language):
         # Quotations and names are not translated.
@@ -244,7 +245,6 @@ def _value(value: str) -> str:
 
 
 def _translate_sentences(text: str, language: str) -> tuple[str, bool]:
-    """Translate consecutive sentences. Also return whether all were in the catalogue."""
     translations, place, is_complete = list[str](), 0, True
     while place < len(text):
         translation = _sentence_at(text, place, language)
@@ -265,9 +265,9 @@ def _end(text: str, place: int) -> int:
 
 
 def _named_sentence_at(text: str, place: int, language: str) -> tuple[str, int] | None:
-    """Translate a sentence after a name and a colon: "Leave guide: This page is blank."
+    """Translate the sentence after a name and a colon: "Leave guide: This page is blank."
 
-    Also returns the sentence's end.
+    Also returns where the sentence ends.
     """
     for colon in re.finditer(": ", text[place : _end(text, place)]):
         if translation := _sentence_at(text, place + colon.end(), language):
@@ -276,7 +276,7 @@ def _named_sentence_at(text: str, place: int, language: str) -> tuple[str, int] 
 
 
 def _sentence_at(text: str, place: int, language: str) -> tuple[str, int] | None:
-    """Translate the sentence which starts at this position. Return the translation and the sentence's end."""
+    """Translate the sentence which starts at this position, and return it with the position of its end."""
     first = WORD.match(text, place)
     word, beginnings = first[0] if first else "", _beginnings(language)
     for original in beginnings.by_word.get(word, ()):
@@ -305,8 +305,6 @@ def _rest(text: str, place: int, language: str) -> tuple[str, int]:
 
 @dataclass(frozen=True)
 class _Original:
-    """An English sentence in a catalogue, or the beginning before a sentence, like "Page 4:"."""
-
     message: str
     is_head: bool = False
 
@@ -357,10 +355,6 @@ class _Original:
 
 @dataclass(frozen=True)
 class _Beginnings:
-    """A catalogue's sentences by first word; separately, sentences starting with a placeholder, and sentences
-    containing any.
-    """
-
     by_word: dict[str, list[_Original]] = field(default_factory=dict)
     #: Beginnings before a sentence, like the page in "Page 4: This page is blank.".
     heads: dict[str, list[_Original]] = field(default_factory=dict)

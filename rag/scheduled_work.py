@@ -175,17 +175,14 @@ class ScheduledWork:
                     log.exception("%s of %s was not done", work.__name__.strip("_"), tenant_id)
 
     def _is_mine(self, tenant_id: str, work: str, day: date) -> bool:
-        """Whether this process should do some work, because no process has done it since the day began.
-
-        If so, the work is marked as done.
-        """
+        """Claim the work for this process, unless a process has done it today. Returns whether the claim succeeded."""
         if self._clock() < self._later.get((tenant_id, work), -math.inf):
             return False
         self._take_back(tenant_id, work)
         return bool(self._database.execute(tenant_id, "claim_calendar_work", work=work, day=day))
 
     def _note_not_done(self, tenant_id: str, work: str, *, again_seconds: float = AGAIN_SECONDS) -> None:
-        """Remove the mark which says the work is done, so this or another process tries again later."""
+        """Remove the mark that the work is done, because this or a different process should try again later."""
         self._later[tenant_id, work] = self._clock() + again_seconds
         self._not_done.add((tenant_id, work))
         self._take_back(tenant_id, work)
@@ -338,7 +335,7 @@ class ScheduledWork:
             return ()
 
     def _send(self, tenant_id: str, role: Role | None, write: Callable[[], _EmailText]) -> bool:
-        """Send the e-mail which `write` builds to each person with the role, in their interface language.
+        """Send the e-mail which `write` builds to each person with the role.
 
         Returns False if there were recipients and no e-mail was accepted.
         """

@@ -81,10 +81,9 @@ async def lifespan(app: Any) -> AsyncIterator[dict[str, Any] | None]:
 
 @contextmanager
 def _stopped_by_signals(running: Services) -> Iterator[None]:
-    """End answers as soon as the server receives a stop signal.
+    """End answers when the server receives a stop signal.
 
-    The server waits for open streams before it stops the rest, so they would be cut off without a last event, or never
-    end.
+    Without this, the server would first wait for open answers, and then cut them off.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # signals are another's
@@ -115,10 +114,9 @@ COLLECT_AFTER = (10_000, 10, 10)
 
 
 def _warm_up() -> None:
-    """Import modules which the first page and an API client's first request need, before they are requested.
+    """Import modules before the first request needs them, in a separate thread.
 
-    A thread runs this while the sign-in page is already served. The modules' objects are then excluded from garbage
-    collection.
+    They are then excluded from garbage collection.
     """
     import pandas  # noqa: F401, I001 - in the order in which it is needed
     import plotly.graph_objects  # noqa: F401

@@ -385,11 +385,6 @@ def question_embedder(providers: Providers, embedding_model: str) -> QuestionEmb
 def _at_supabase(
     settings: Settings, database: Database, sessions: Sessions
 ) -> tuple[Originals, Accounts | None, Callable[[], Any]]:
-    """Connect to a Supabase project.
-
-    Returns the file store in its Storage, accounts with passwords in its Auth if configured, and a function to close
-    the connection.
-    """
     # Imported here, because this takes half a second.
     from rag.access.supabase import SupabaseAccounts
     from rag.providers.supabase import SupabaseFiles, SupabaseProject

@@ -120,10 +120,7 @@ class Accounts:
         raise most_telling(refused)
 
     def _sign_in_to(self, tenant_id: str, account_id: UUID, address: str, password: str, browser: Browser) -> Account:
-        """Check the password for an account in a tenant, record the sign-in, and return the account.
-
-        Raises the errors raised by `sign_in`.
-        """
+        """Check the password, record the sign-in and return the account. Raises the same errors as `sign_in`."""
         stored, browser_hash = self._count_attempt(tenant_id, account_id, browser)
         if stored is None:
             self._unknown_sign_ins.count(address[:254], browser)
@@ -371,18 +368,17 @@ class Accounts:
     # Inside
 
     def _keep_password(self, email: str, tenant_id: str, role: Role, password: str) -> str:
-        """Hash a new password and return the value for the `accounts` table.
+        """Return the value which the `accounts` table stores for a new password.
 
-        Subclasses may store passwords elsewhere.
+        Subclasses may keep passwords elsewhere.
         """
         return self._passwords.hash(password)
 
     @contextmanager
     def _administration(self, identity: Identity) -> Iterator[Connection]:
-        """Yield a transaction for a recently signed-in administrator, with the tenant's accounts locked against
-        parallel changes.
+        """Open a transaction for a recently signed-in administrator, with the tenant's accounts locked.
 
-        The role is read again from the table. Raises `NotAllowed`, `SignInAgain`.
+        Raises `NotAllowed` or `SignInAgain`.
         """
         require_admin(identity)
         # Every step needs a recent sign-in: a new link or administrator would bypass the check.
@@ -395,7 +391,7 @@ class Accounts:
             yield connection
 
     def _note_refused(self, candidates: Sequence[tuple[UUID, str]], refused: Sequence[AccessError]) -> None:
-        """Write the reason for a refused sign-in to the audit logs of all accounts with this email address.
+        """Write the reason for a refused sign-in to the audit log of each account with this email address.
 
         "Too many attempts" is left out, because the password was not checked.
         """
@@ -405,7 +401,7 @@ class Accounts:
                 self._database.execute(tenant_id, "note_sign_in", **refusal)
 
     def _find_by_email(self, address: str) -> Candidates:
-        """Return pairs (account id, tenant id) for an address, from all tenants.
+        """Return (account id, tenant id) for each account with this email address, in all tenants.
 
         An unknown address gives a single pair: `NOBODY` and the main tenant.
         """
@@ -416,7 +412,7 @@ class Accounts:
         return [(NOBODY, self._tenant_id)]
 
     def _find_candidates(self, address: str, browser: Browser) -> Candidates:
-        """Return pairs like `_find_by_email`; accounts which have signed in from this browser before come first."""
+        """Find the accounts by email address. Accounts which have signed in from this browser before come first."""
         candidates = self._find_by_email(address)
         if len(candidates) > 1 and TOKEN.fullmatch(browser.known_token):
             candidates.sort(key=lambda pair: not self._knows(pair[1], pair[0], browser))
@@ -427,9 +423,9 @@ class Accounts:
         return bool(self._database.fetch_value(tenant_id, "is_known_browser", browser=token, account_id=account_id))
 
     def _count_attempt(self, tenant_id: str, account_id: UUID, browser: Browser) -> tuple[str | None, str]:
-        """Count an attempt as wrong before its password is checked.
+        """Count an attempt as wrong before its password is checked, and return two hashes.
 
-        Returns the stored password hash, or `None` if there is no account, and the hash of the browser's token, or ""
+        The first is the password hash, `None` without an account. The second is the hash of the browser's token, ""
         unless the account has signed in from this browser before. Raises `TooManyAttempts`.
         """
         now, wait_seconds = self._clock(), 0.0

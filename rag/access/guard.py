@@ -355,8 +355,9 @@ class AuthGuard:
         return 0 < settings.pages_at_once <= self._sockets.count(identity.account_id)
 
     def _record_actions(self, identity: Identity, sessions: Sessions, receive: Receive) -> Receive:
-        """Wrap a page's `receive` to record a person's actions, and to disconnect the page if the person's rights have
-        changed.
+        """Wrap a page's `receive` function to record the person's activity.
+
+        If the person's rights have changed, the page is disconnected.
         """
         session_id = identity.session_id
 
@@ -429,7 +430,10 @@ def is_act(message: Message) -> bool:
 
 
 def _count_upload(scope: Scope, identity: Identity, services: AccessServices) -> None:
-    """Count a request's declared size towards the upload limit, if larger than a form. Raises `TooManyRequests`."""
+    """Count the declared size of a request towards the upload limit.
+
+    Requests as small as a form are free. Raises `TooManyRequests`.
+    """
     size = Headers(scope=scope).get("content-length", "")
     is_number = size.isascii() and size.isdigit() and len(size) < 16
     if scope["method"] not in SAFE_METHODS and is_number and int(size) >= LEAST_UPLOAD_BYTES:
@@ -437,7 +441,6 @@ def _count_upload(scope: Scope, identity: Identity, services: AccessServices) ->
 
 
 def _is_page(scope: Scope, path: str) -> bool:
-    """Whether a request opens a page. An open page keeps a websocket."""
     return _wants_page(scope) and not path.startswith("/_") and "." not in path
 
 
@@ -492,7 +495,6 @@ def is_connected_by(path: str) -> bool:
 
 
 def _hosts(scope: Scope, settings: Settings) -> list[str]:
-    """Return the hosts under which browsers reach this page: the Host header's and the public address's."""
     return [host for host in (Headers(scope=scope).get("host", ""), urlsplit(settings.public_url).netloc) if host]
 
 
@@ -537,7 +539,6 @@ def presented_key(scope: Scope, settings: Settings, *, is_open: bool = False) ->
 
 
 def _with_identity(scope: Scope, identity: Identity) -> Scope:
-    """Add the person's identity to the scope: an entry for our routes, and headers for Streamlit."""
     headers = {
         b"x-hr-sid": identity.session_id,
         b"x-hr-user": identity.email,
@@ -566,7 +567,7 @@ def _wants_page(scope: Scope) -> bool:
 
 
 def _is_form(scope: Scope) -> bool:
-    """Whether a request is an HTML form sent by a browser, which then gets a page in response and not JSON."""
+    """Whether a browser sent this request as an HTML form. Browsers get a page in response, programs get JSON."""
     headers = Headers(scope=scope)
     kind = headers.get("content-type", "")
     return scope["method"] == "POST" and "text/html" in headers.get("accept", "") and kind.startswith(FORM_TYPE)
@@ -581,7 +582,6 @@ def _refusal(scope: Scope, exc: RagError) -> Response:
 
 
 def _challenge(scope: Scope) -> str:
-    """Return the `WWW-Authenticate` header. On the MCP path it includes the OAuth metadata address."""
     if route_path(scope) != MCP_PATH:
         return "Bearer"
     metadata = f"{_requested_base(scope)}{PROTECTED_RESOURCE}"

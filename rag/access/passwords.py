@@ -60,7 +60,7 @@ class Passwords:
         return not stored.startswith(SEALED) or self._hasher.check_needs_rehash(self._open(stored))
 
     def _open(self, stored: str | None) -> str:
-        """Return a stored hash decrypted; "" if it was encrypted with another key or does not exist."""
+        """Decrypt a stored password hash. Returns "" without a hash, or if it was encrypted with a different key."""
         if not stored or not stored.startswith(SEALED):
             return stored or ""
         try:
@@ -116,8 +116,6 @@ Result = TypeVar("Result")
 
 @dataclass(eq=False)
 class _Place:
-    """A waiting request in the password queue."""
-
     turn: asyncio.Future[None]
     source: str
     is_known: bool

@@ -224,9 +224,9 @@ class SecondFactors:
         return hmac.new(self._database.key, b"recovery code\x00" + code.encode("utf-8", "replace"), "sha256").digest()
 
     def _step_of(self, secret: str, code: str, now: float) -> int | None:
-        """Return the time step for which the code is correct, or `None` if the code is wrong.
+        """Return the time step for which the code is correct, or `None` for a wrong code.
 
-        The present, the previous and the next step are tried.
+        The previous, the present and the next step are tried.
         """
         # Some authenticator apps ignore every other hash function.
         app = TOTP(base64.b32decode(secret), DIGITS, SHA1(), STEP_SECONDS)  # noqa: S303
@@ -250,10 +250,10 @@ class SecondFactors:
 
 
 def _count(connection: Connection, account: dict[str, Any], row: Any, browser: Browser, now: float) -> float:
-    """Count an attempt as wrong before its code is checked, and return the seconds to wait; 0 means check it now.
+    """Count an attempt as wrong before its code is checked, and return the seconds to wait (0: check now).
 
-    `account["browser"]` is set to "" if the account has never signed in from this browser. Raises `TooManyAttempts` if
-    a known browser must wait.
+    `account["browser"]` becomes "" if the account has never signed in from this browser. Raises `TooManyAttempts` if a
+    known browser must wait.
     """
     browser_row = connection.execute(queries["codes_in_browser"], account).fetchone() if account["browser"] else None
     if browser_row is not None:

@@ -337,9 +337,9 @@ class Sessions:
             ).fetchone()
 
     def _is_still_signed_in(self, tenant_id: str, session_id: str) -> bool:
-        """Ask the external service, if a check is due, whether a person is still signed in.
+        """Ask the external sign-in service, if a check is due, whether the person is still signed in.
 
-        If not, the session is ended here. Returns True also if no check is due or the service does not answer.
+        If not, the session is ended. Returns True if no check is due or the service does not answer.
         """
         if self._elsewhere is None:
             return True

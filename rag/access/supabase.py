@@ -233,7 +233,7 @@ class SupabaseAccounts(Accounts):
         self._database.fetch_value(tenant_id, "record_sign_in", account_id=account_id, browser=browser)
 
     def _keep_password(self, email: str, tenant_id: str, role: Role, password: str) -> str:
-        """Create or update the person at Supabase with this password, and return `NOT_CHOSEN` for the `accounts` table.
+        """Save the password at Supabase, and return `NOT_CHOSEN` for the `accounts` table.
 
         The address counts as confirmed, because the person has followed our link.
         """
@@ -255,9 +255,7 @@ class SupabaseAccounts(Accounts):
         return NOT_CHOSEN
 
     def _subject_at_supabase(self, email: str) -> tuple[str | None, str | None]:
-        """Return the id and the tenant of the Supabase user with this address. `None` in place of an unknown id or
-        tenant.
-        """
+        """Find the Supabase user with this address, and return (user id, tenant). An unknown id or tenant is `None`."""
         for number in range(1, MOST_PAGES + 1):
             users = call(self._project.server.auth.admin.list_users, page=number, per_page=USERS_PER_PAGE)
             for user in users:

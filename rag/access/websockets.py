@@ -100,8 +100,6 @@ async def _run(app: ASGIApp, scope: Scope, socket: _Socket) -> None:
 
 
 class _Socket:
-    """A websocket which other threads can close."""
-
     def __init__(self, receive: Receive, send: Send) -> None:
         self._receive = receive
         self._send = send

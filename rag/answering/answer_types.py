@@ -192,7 +192,6 @@ _REFERENCE = re.compile(
 
 
 def _asks_for(units: str) -> str:
-    """Return a pattern for questions like "How many vacation days do I have?", with these units."""
     return (
         rf"\b(?:how many|hoeveel|wie ?viele?|combien de?|cuánt[oa]s|quant[eio]s?|ile|kaç)['’ ](?:[\w-]+ ){{0,2}}?"
         rf"(?:{units})\b"
@@ -200,7 +199,6 @@ def _asks_for(units: str) -> str:
 
 
 def _count_of(units: str) -> str:
-    """Return a pattern for counts like "25 paid days" or "Days: 25" in these units, and for bare numbers."""
     number = (
         # The lookbehind and `*+` keep long rows of numbers linear.
         rf"(?:(?<![\d.,])\d[\d.,]*+(?:st|nd|rd|th|e|ème|[ºª])?|\b(?:{_NUMBER_WORDS}|{_LARGER_NUMBER_WORDS}"

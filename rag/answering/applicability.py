@@ -64,9 +64,9 @@ BEGINNING = 80
 
 @cache
 def _groups() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
-    """Return two patterns for each group of people, for example trainees.
+    """Return (pattern for documents, pattern for questions) for each group, for example trainees.
 
-    The first finds the group's names in documents; the second also finds names which are only used in questions.
+    Some names are used in questions only.
     """
     return tuple(
         (re.compile(group["said"], re.IGNORECASE), re.compile(f"{group['said']}|{group['asked']}", re.IGNORECASE))
@@ -76,7 +76,6 @@ def _groups() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
 
 @cache
 def _patterns(table: str) -> dict[str, re.Pattern[str]]:
-    """Return the patterns in a table of `applicability.toml`, by name."""
     return {name: re.compile(named["said"], re.IGNORECASE) for name, named in _words()[table].items()}
 
 
@@ -155,7 +154,6 @@ def is_contract_definition(text: str) -> bool:
 
 
 def _names_others(patterns: Mapping[str, re.Pattern[str]], text: str, question: str) -> bool:
-    """Whether each text matches some pattern, but no pattern matches both."""
     in_question, in_text = (
         {name for name, pattern in patterns.items() if pattern.search(words)} for words in (question, text)
     )

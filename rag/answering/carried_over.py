@@ -205,7 +205,10 @@ def _remove_replaced(earlier_question: str, follow_up: str, language: str, title
 
 
 def _without_numbers(earlier_question: str, follow_up: str, language: str) -> str:
-    """Remove from an earlier question the numbers which a follow-up replaces: with the same unit, else all."""
+    """Remove from an earlier question the numbers which the follow-up question replaces.
+
+    These are the numbers with the same unit, else all numbers.
+    """
     units = _units(follow_up, language)
     if not units:
         return earlier_question
@@ -232,9 +235,9 @@ def _unit(number: re.Match[str]) -> str:
 
 
 def _is_in_place_of(follow_up: str, phrase: str, wordings: _Wordings) -> bool:
-    """Whether a phrase from a follow-up can replace a phrase from an earlier question.
+    """Whether a phrase in a follow-up question can replace a phrase in the earlier question.
 
-    True if both phrases have the same type, or if a name alone meets a "for" phrase: "Leeds?" and "for Utrecht".
+    Both need the same type, but a name ("Leeds?") can also replace "for Utrecht".
     """
     kinds = {_kind(follow_up, wordings), _kind(phrase, wordings)}
     return len(kinds) == 1 or kinds == {"", "for"}
@@ -247,7 +250,7 @@ def _kind(phrase: str, wordings: _Wordings) -> str:
 
 
 def _is_name(phrase: str, language: str) -> bool:
-    """Whether a phrase is only a name: "Leeds?". German nouns all look like names."""
+    """Whether a phrase is only a name, like "Leeds?". False in German, because every noun is capitalised there."""
     return language != "de" and bool(re.fullmatch(r"(?:[A-ZÀ-Þ][\w-]+\s*){1,3}[?？]?", phrase))
 
 
@@ -264,7 +267,6 @@ def _has_pronoun(text: str, wordings: _Wordings) -> bool:
 
 
 def _is_about_a_place(text: str, wordings: _Wordings) -> bool:
-    """Whether a question refers back only to a location, with a word like "there"."""
     return wordings.there.search(_EXPLETIVE.sub(" ", text)) is not None and not _has_pronoun(text, wordings)
 
 

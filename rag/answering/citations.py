@@ -341,7 +341,6 @@ def with_section(citation: Citation, place: PassagePlace, marked: Sequence[Citat
 
 
 def _shared_path(paths: Sequence[str]) -> str:
-    """Return the headings with which all these paths begin; "" if there is no common heading."""
     parts = [path.split(PATH_SEPARATOR) for path in paths]
     levels = itertools.takewhile(lambda level: len(set(level)) == 1, zip(*parts, strict=False))
     return PATH_SEPARATOR.join(level[0] for level in levels)
@@ -372,7 +371,7 @@ def with_rows(citation: Citation, marked: Sequence[Citation], pages: Sequence[Sh
 
 
 def _cells_of(citation: Citation, pages: Sequence[SheetPage]) -> str:
-    """Return the range of the row with the most marked words, for example "A17:F17"; "" if no row has any."""
+    """Return the cells in the row with the most matched words, for example "A17:F17"; "" without a match."""
     span = telling_span(citation.passage, citation.matched_terms)
     if span is None:
         return ""

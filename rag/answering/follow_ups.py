@@ -88,7 +88,6 @@ def stand_alone(
 
 
 def _earlier_exchanges(history: Sequence[ChatMessage]) -> list[tuple[str, str]]:
-    """Return a conversation's latest questions with their replies, oldest first."""
     exchanges: list[tuple[str, str]] = []
     for message in history[-LATEST_MESSAGES:]:
         if message.role == "user":
@@ -253,7 +252,7 @@ def suggest_next_questions(state: AnswerState) -> None:
 
 
 def _questions_of_documents(state: AnswerState) -> list[str]:
-    """Return the searched documents' sample questions, stored at ingestion, in the answer's language."""
+    """Return sample questions stored with the searched documents, in the answer's language."""
     question = state.question
     if not question.filters.is_empty:
         return []  # the filters leave an unknown selection

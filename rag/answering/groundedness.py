@@ -227,7 +227,6 @@ def _terms_of_passage(text: str, language: str) -> frozenset[str]:
 def _is_about_something_else(
     claim: str, terms: frozenset[str], question_context: QuestionContext, source_figures: frozenset[str]
 ) -> bool:
-    """Whether hardly any words in the sentence, beyond the question's, occur in the sources."""
     language = question_context.language
     claim_terms = _terms(claim, language) - _terms(question_context.question, language)
     if len(claim_terms) < (LEAST_PAIRS if language in _UNSPACED else LEAST_WORDS):
@@ -239,7 +238,6 @@ def _is_about_something_else(
 
 
 def _count_shared(claim_terms: frozenset[str], source_terms: frozenset[str], language: str) -> int:
-    """Count the terms in `claim_terms` which are in `source_terms`, also inflected or inside compounds."""
     rest = claim_terms - source_terms
     if language in _UNSPACED:
         return len(claim_terms) - len(rest)
@@ -271,10 +269,9 @@ def supported_share(claim: str, source: CitedSource, language: str) -> float:
 
 
 def _has_unknown_name(claim: str, source_text: str, terms: frozenset[str], language: str) -> bool:
-    """Whether the sentence has an e-mail address or a person's name which is missing in `source_text`.
+    """Whether a claim has an e-mail address or a person's name which the sources lack.
 
-    A name is two capitalised words or follows a title; in German, where every noun is capitalised, only a word after a
-    title.
+    A name is two capitalised words or follows a title. In German, with all nouns capitalised, only a title counts.
     """
     if not any(map(str.isupper, claim)) and "@" not in claim:
         return False
@@ -290,9 +287,9 @@ def _has_unknown_name(claim: str, source_text: str, terms: frozenset[str], langu
 
 
 def _find_capitalised_runs(text: str) -> list[list[str]]:
-    """Return runs with at least two capitalised words, for example "Sarah Jones", without all-capital words and months.
+    """Return all runs of two or more capitalised words, for example "Sarah Jones".
 
-    A run after an article, "the Line Manager", is a role and left out.
+    A run after an article, like "the Line Manager", is a role and left out.
     """
     runs: list[list[str]] = [[]]
     end, before = 0, ""
@@ -312,7 +309,6 @@ def _find_capitalised_runs(text: str) -> list[list[str]]:
 
 
 def _is_unknown(run: Sequence[str], source_text: str, lowered: str, terms: frozenset[str], language: str) -> bool:
-    """Whether the sources contain neither the last word of a name nor the name's initials."""
     last_terms = tokenize(run[-1], language)
     if run[-1].lower() in lowered or not last_terms or terms.intersection(last_terms):
         return False
@@ -321,7 +317,6 @@ def _is_unknown(run: Sequence[str], source_text: str, lowered: str, terms: froze
 
 
 def _is_denied(claim: str, sources: Sequence[CitedSource], language: str) -> bool:
-    """Whether the statements most similar to the sentence, or to a clause in the sentence, differ by a negation."""
     return any(_is_contradicted(clause, sources, language) for clause in _clauses(claim))
 
 

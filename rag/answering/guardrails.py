@@ -74,7 +74,7 @@ class Repetition:
         self._take()
 
     def _take(self) -> None:
-        """Check the complete lines received, and the last line without its last word, which may be incomplete."""
+        """Check the received lines. The last word in the last line is left out, because more letters may follow."""
         *lines, open_line = self._pending.split("\n")
         for line in lines:
             self._line(line)
@@ -321,10 +321,9 @@ class SourceFinder:
         return " " + "".join(f"[{self._text_numbers.setdefault(n, len(self._text_numbers) + 1)}]" for n in numbers)
 
     def _source_of(self, statement: Statement, question_context: QuestionContext) -> int | None:
-        """Return the context number of the passage supporting a sentence, or `None`.
+        """Return the number for the passage which supports a sentence, or `None`.
 
-        A sentence without a source is added to `unsupported`. If a passage in a different language may support the
-        sentence, the sentence is added to `unknown` instead, but only if the block has no citations.
+        A sentence without support is added to `unsupported`, an unclear sentence to `unknown`.
         """
         comparable = {n: source for n, source in self._sources.items() if source.language == question_context.language}
         shares = {n: _support(statement.text, source, question_context) for n, source in comparable.items()}
@@ -378,7 +377,7 @@ def _meaningful_figures(text: str, language: str) -> frozenset[str]:
 
 
 def _support(sentence: str, source: CitedSource, question_context: QuestionContext) -> float:
-    """Return the fraction, 0 to 1, of a sentence's words which a passage contains; 0 without support."""
+    """Return the fraction, from 0 to 1, of a sentence's words which a passage contains."""
     stated = _meaningful_figures(sentence, question_context.language)
     if stated - source.figures - question_context.figures:
         return 0.0
@@ -435,7 +434,7 @@ def says_not_found(text: str) -> bool:
 
 
 def _join(text: str) -> str:
-    """Return the text with each citation which follows a full stop moved before the full stop."""
+    """Move citations from after a full stop to before the full stop."""
     return re.sub(r"([.!?。！？])\s*((?:\[\d+\]\s?)+)", r" \2\1", text)
 
 
@@ -448,5 +447,4 @@ _CONTRAST = re.compile(
 
 
 def _goes_on(rest: str) -> bool:
-    """Whether a sentence continues with something else after "not found"."""
     return _CONTRAST.search(rest) is not None

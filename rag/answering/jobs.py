@@ -145,7 +145,7 @@ class LiveAnswers:
     def _prepare(
         self, question: Question, conversation_id: UUID | None, options: Options, *, is_again: bool
     ) -> Question:
-        """Return the question with clean text, filters and the conversation's last messages. Raises `NotFound`."""
+        """Clean the question, and add filters and the latest messages in the conversation. Raises `NotFound`."""
         text = clean_question(question.text, maximum_characters=self._answerer.settings.maximum_question_characters)
         identity = question.identity
         if any(collection.tenant_id != identity.tenant_id for collection in (question.collection, *question.others)):
@@ -236,9 +236,9 @@ class LiveAnswers:
 
     @contextmanager
     def _place(self, identity: Identity) -> Iterator[Callable[[], None]]:
-        """Inside the `with` block, count an answer which is about to start among the person's concurrent answers.
+        """Count a starting answer towards the person's limit inside the `with` block.
 
-        Yields a function to end this reservation early; call it with the lock held. Raises `TooManyRequests`.
+        Yields a function to end the reservation early; the caller must hold the lock. Raises `TooManyRequests`.
         """
         settings, owner = self._answerer.settings, (identity.tenant_id, identity.account_id)
         # An API key stands for several people.
@@ -358,7 +358,7 @@ class LiveAnswers:
     # Storing
 
     def _store_question(self, question: Question, conversation_id: UUID | None) -> _StoredQuestion:
-        """Store question, log row and empty answer in one transaction."""
+        """Store question, log row and empty answer in a single transaction."""
         stored = self._try_to_store(question, conversation_id)
         # Close an unfinished answer left by a dead process and try again.
         if stored is None and conversation_id and self._close_abandoned_in(question.identity, conversation_id):
@@ -368,8 +368,9 @@ class LiveAnswers:
         return stored
 
     def _try_to_store(self, question: Question, conversation_id: UUID | None) -> _StoredQuestion | None:
-        """Store the question; return `None` without storing if the conversation has an unfinished answer. Raises
-        `NotFound`.
+        """Store the question; return `None` without storing if the conversation has an unfinished answer.
+
+        Raises `NotFound`.
         """
         identity, collection_id = question.identity, question.collection.id
         with self._database.writing(identity) as pipeline:
@@ -421,10 +422,9 @@ class LiveAnswers:
                 live.is_saved = False
 
     def _keep(self) -> None:
-        """Run in a thread, and store the answers' texts every second.
+        """Store the unfinished answers every second, in a separate thread.
 
-        Answers which were stopped elsewhere or deleted are stopped here; answers finished over a minute ago are
-        dropped.
+        Also stop answers which a different process stopped or deleted, and forget finished answers after a minute.
         """
         while not self._closing.wait(FLUSH_SECONDS):
             with self._lock:
@@ -517,7 +517,7 @@ def _stream_safe(text: str) -> str:
 
 
 def _before(messages: list[Message], text: str) -> list[Message]:
-    """Return the messages without the last exchanges in which the question is `text`."""
+    """Remove the exchanges at the end in which the user asked exactly `text`."""
     while len(messages) > 1 and messages[-2].role == "user" and messages[-2].content == text:
         messages = messages[:-2]
     return messages

@@ -297,7 +297,7 @@ class LiveAnswer:
         return MessageState.CUT if why else MessageState.STOPPED
 
     def _look_up(self) -> None:
-        """Hook for `StoredAnswer`, which reads the database here. Without effect for an answer in this process."""
+        """Do nothing: `StoredAnswer` overrides this method to read the answer from the database."""
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,6 @@ class Searches:
         error: str = "",
         document_ids: Sequence[UUID] = (),
     ) -> None:
-        """Close a paid search's log row, or discard a free search's row."""
         if not bill.has_log:
             return
         if not bill.entries:

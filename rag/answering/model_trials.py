@@ -82,7 +82,7 @@ class ModelTrials:
         return Trial(model=model, provider=provider, ms=took, cost=bill.cost)
 
     def _call(self, collection: Collection, task: Task) -> tuple[str, str, Callable[[Bill], object]]:
-        """Return the provider and model to try, and a function which makes the call and charges a bill."""
+        """Return provider, model and a function which makes a trial call and charges a bill."""
         profile = profile_of(collection)
         if task == "embedding_model":
             embedder = self._providers.embedder_for(self._providers.default_embedder_id(profile))

@@ -193,14 +193,12 @@ def check_citations(state: AnswerState) -> None:
 
 
 def _page_text(state: AnswerState, citation: Citation) -> str:
-    """Return the text of the pages around a passage in the context."""
     first_page = citation.first_read_page or citation.first_page
     last_page = citation.last_read_page or citation.last_page
     return state.parts.chat_logs.page_text(state.tenant_id, citation.document_id, first_page, last_page)
 
 
 def _warnings(state: AnswerState, cited: Sequence[Citation]) -> list[str]:
-    """Return a sentence for each cited document which is not valid today or is an earlier version, with the day."""
     titles = {citation.document_id: citation.title for citation in cited}
     invalid = state.parts.chat_logs.days_of_invalid(state.tenant_id, list(titles)) if titles else {}
     sentences = []
@@ -227,7 +225,6 @@ def _warnings(state: AnswerState, cited: Sequence[Citation]) -> list[str]:
 
 
 def _with_rows(state: AnswerState, citations: tuple[Citation, ...]) -> tuple[Citation, ...]:
-    """Return the citations; spreadsheet citations get references to the cited rows."""
     of_sheets = [citation.chunk_id for citation in citations if has_rows(citation.file_name)]
     pages = state.parts.chat_logs.sheet_pages(state.tenant_id, of_sheets) if of_sheets else {}
     marked = quoted(state.text, citations) if pages else {}
@@ -266,10 +263,6 @@ def log_answer(state: AnswerState) -> None:
 
 
 def _prompt(state: AnswerState) -> Prompt | None:
-    """Return the messages sent to the model, for the log.
-
-    Also tells, for each passage, whether the answer cites the passage and is supported.
-    """
     passages = state.context.citations if state.context is not None else ()
     if not passages and not state.messages:
         return None

@@ -257,7 +257,6 @@ def write_quotations(
 def _of_other_documents(
     chosen: Sequence[CandidateSentence], citations: Sequence[Citation]
 ) -> list[tuple[CandidateSentence, CandidateSentence]]:
-    """Return all pairs of chosen sentences which are from different documents."""
     documents = [citation.document_id for citation in citations]
     return [
         (first, other)
@@ -305,7 +304,10 @@ def says_otherwise(sentence: CandidateSentence, other: CandidateSentence) -> boo
 
 
 def _distinguish_documents(citations: Sequence[Citation], days: Mapping[UUID, str]) -> dict[UUID, str]:
-    """Return a distinguishing name per document: its day, or its file name if title, folder and day are equal."""
+    """Return a text for each document which tells documents with the same title apart.
+
+    This is the document's date or, if title, folder and date are the same, the file name.
+    """
     descriptions = {(c.document_id, c.title, c.folder, days.get(c.document_id, "")) for c in citations}
     shared = Counter((title, folder, day) for _, title, folder, day in descriptions)
     return {
@@ -326,10 +328,9 @@ def _has_sibling(
     citations: Sequence[Citation],
     question_terms: frozenset[str],
 ) -> bool:
-    """Whether to show the names of the quoted documents, because a document with a similar title was found too.
+    """Whether to name the quoted documents, because a document with a similar title was found too.
 
-    A quotation from "Leave in Utrecht" is shown with this name if "Leave in Leeds" was found. False if the question
-    names the quoted document.
+    For example, "Leave in Leeds" was found next to "Leave in Utrecht". False if the question names the quoted document.
     """
     titles = {citations[c.passage].document_id: c.title for c in everything}
     quoted = {citations[c.passage].document_id for c in chosen}
@@ -355,7 +356,6 @@ def bare_heading(heading: str) -> str:
 
 
 def _source(citation: Citation, heading: str, day: str) -> str:
-    """Return the source line of a quotation: document, folder, section and date; the folder tells branches apart."""
     qualifier = ", ".join(filter(None, (folder_shown(citation.title, citation.folder), day)))
     title = f"{citation.title} ({qualifier})" if qualifier else citation.title
     # A page's heading is often contained in its title: "Leave : Notices".
@@ -364,13 +364,13 @@ def _source(citation: Citation, heading: str, day: str) -> str:
 
 
 def _last_heading(citation: Citation) -> str:
-    """Return the last heading in a section's path; the citation card shows the whole path."""
     return bare_heading(citation.section.rpartition(PATH_SEPARATOR)[2])
 
 
 def _exceptions_around(by_place: dict[tuple[int, int], CandidateSentence], passage: int, place: int) -> list[int]:
-    """Return the positions of the exceptions after a rule; if the sentence is an exception, also the rule's
-    position.
+    """Return the positions where exceptions to a rule stand.
+
+    If the sentence is an exception, the rule's position is included.
     """
     positions: list[int] = []
     following = by_place.get((passage, place + 1))
@@ -410,10 +410,7 @@ def _opening_of(by_place: dict[tuple[int, int], CandidateSentence], passage: int
 
 
 def _items_after(by_place: dict[tuple[int, int], CandidateSentence], passage: int, place: int) -> list[int]:
-    """Return the positions of the list items after an introducing line, up to a maximum total length.
-
-    The list ends after an item which ends like a sentence, unless all items do.
-    """
+    """Return the positions where the list items after an introducing line stand, up to a maximum total length."""
     items: list[int] = []
     remaining = LONGEST_SENTENCE
     following = by_place.get((passage, place + 1))
@@ -443,7 +440,6 @@ def _steps_around(by_place: dict[tuple[int, int], CandidateSentence], passage: i
 
 
 def _join(run: Sequence[str]) -> str:
-    """Join sentences by spaces, and list items without closing punctuation by semicolons."""
     text = run[0]
     for part in run[1:]:
         text += (" " if ends(text) or CONTINUES.search(text) or part == "…" else "; ") + part

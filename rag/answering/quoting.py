@@ -112,12 +112,6 @@ def signals_of(quotes: Quotes, context: ContextResponse) -> ReplySignals | None:
 def _may_come_first(
     of_place: tuple[ContextResponse, Quotes | None], usual: tuple[ContextResponse, Quotes | None]
 ) -> bool:
-    """Whether `of_place`, quotations from the documents for the user's country or site, replace `usual`, from all
-    documents.
-
-    In the question's language, evidence "perhaps" is enough. In a different language, the evidence must be "answered"
-    in `of_place` or in `usual`.
-    """
     context, quotes = of_place
     if quotes is None or not quotes.is_own_place:
         return False
@@ -186,10 +180,6 @@ def _opening(
     is_perhaps: bool,
     is_since: bool,
 ) -> str:
-    """Return the text above the quotations.
-
-    It says how certain the answer is, why no model wrote it, and which site's rule comes first.
-    """
     language = state.answer_language
     sentences = [phrase(reason, language)]
     if is_perhaps:
@@ -210,7 +200,6 @@ def _opening(
 def _since(
     state: AnswerState, context: ContextResponse, quotes: Quotes, rule_question: str
 ) -> SinceReply | Literal["own words", "not said"]:
-    """Return a reply on when the quoted rule came into force, from the versions of its document; see `since_reply`."""
     database = state.parts.chat_logs.database
     return since_reply(
         database, state.question, context, quotes, rule_question=rule_question, language=state.answer_language
@@ -261,7 +250,6 @@ def _quotes_from(
 
 
 def _document_days(state: AnswerState, citations: Sequence[Citation]) -> dict[UUID, str]:
-    """Return the days of the cited documents, in ISO 8601; documents without a day are left out."""
     document_ids = list({citation.document_id for citation in citations})
     metadata_by_id = state.parts.chat_logs.document_metadata(state.tenant_id, document_ids)
     days = {document_id: document_day(metadata) for document_id, metadata in metadata_by_id.items()}
@@ -305,7 +293,7 @@ class _VersionSentence:
 
 @dataclass(frozen=True)
 class _Version:
-    """A version of a document. `counterpart` is the sentence which corresponds to the quoted rule."""
+    """A document version. `counterpart` is the sentence in this version which corresponds to the quoted rule."""
 
     document: WholeDocument
     #: The version's first day, or `None` if not set.
@@ -367,7 +355,6 @@ def _versions(
     sentence: str,
     figures: frozenset[str],
 ) -> list[_Version]:
-    """Return the versions of a cited document in the order in which they were published."""
     published_of = {version.document_id: version.published_id for version in context.versions}
     published_id = published_of.get(citation.document_id, citation.document_id)
     for collection in (question.collection, *question.others):
@@ -404,10 +391,9 @@ def _versions(
 
 
 def _most_similar(sentence: str, among: Sequence[_VersionSentence]) -> tuple[_VersionSentence | None, float]:
-    """Return the most similar sentence and its similarity; the sentence is `None` if the similarity is below
-    `SAME_PLACE`.
+    """Return the most similar sentence and the similarity, from 0 to 100, or 101 for equal texts.
 
-    The similarity is 0 … 100, and 101 for equal texts.
+    The sentence is `None` if the similarity is below `SAME_PLACE`.
     """
     masked = _mask(sentence)
     alike = ((ratio(_mask(candidate.text), masked) + (candidate.text == sentence), candidate) for candidate in among)
@@ -426,10 +412,6 @@ def _states_rule(text: str, sentence: str, figures: frozenset[str], likeness: fl
 
 
 def _write_since_reply(versions: Sequence[_Version], first: int, current: int, language: str) -> SinceReply:
-    """Write the reply from versions of a document.
-
-    It quotes the first version with the rule, the version before, and the current version if the rule differs.
-    """
     passages = NumberedPassages()
     published = versions[-1].document.id
 
@@ -466,5 +448,4 @@ def _write_since_reply(versions: Sequence[_Version], first: int, current: int, l
 
 
 def _dates_whole_document(text: str) -> bool:
-    """Whether a sentence gives the first day of the whole document: "This policy is valid from May 2024"."""
     return _names_its_day(text) and (len(text.split()) <= FEW_WORDS or names_a_kind(text))

@@ -71,7 +71,6 @@ def _retrieve(state: AnswerState, standalone: Standalone) -> ContextResponse:
 
 
 def _profile_that_fits(state: AnswerState) -> Profile:
-    """Return the profile, with fewer tokens for passages if they would not fit the model's context window."""
     model = state.answer_model
     window = model.context_window() if model is not None else None
     if window is None:
@@ -89,10 +88,9 @@ def _follows(
     together: tuple[Quotes | None, ContextResponse],
     alone: tuple[Quotes | None, ContextResponse],
 ) -> bool:
-    """Whether a short question is a follow-up: the quotations found with the conversation are at least as good.
+    """Whether a question is a follow-up: a search with the conversation finds equal or better quotations.
 
-    `new_terms` are the question's terms which the conversation lacks. If no quotation found with the conversation has
-    any, the question stands alone.
+    `new_terms` are the terms in the question which the conversation lacks.
     """
     matched_terms = [new_terms & quotes.terms if quotes else frozenset[str]() for quotes, _ in (together, alone)]
     if new_terms and not matched_terms[0]:

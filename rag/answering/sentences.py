@@ -296,10 +296,9 @@ def _units_of_prose(text: str, first_block: int) -> list[Unit]:
 
 
 def _steps(lines: list[str]) -> dict[str, int]:
-    """Return the numbered lines which are steps in a procedure, with their numbers.
+    """Return the steps in a numbered procedure, with their numbers.
 
-    A step is never a heading, however short. In Markdown, all numbers may be 1; the lines are then numbered by
-    position. Among several runs of numbers, for example below numbered headings, only runs which begin at 1 are steps.
+    Only runs which begin at 1 are steps. If all numbers are 1, which Markdown allows, the lines are counted.
     """
     counted = [(int(match[1]), line) for line in lines if (match := STEP.match(line))]
     if {number for number, _ in counted} == {1}:
@@ -323,7 +322,6 @@ def _without_heading(run: list[tuple[int, str]]) -> list[tuple[int, str]]:
 
 
 def _width(lines: list[str]) -> int:
-    """Return the width of a paragraph in characters: the median over several full lines, else the longest line."""
     full = [len(line) for line, following in pairwise(lines) if following[:1].islower() and not ends(line)]
     longest = max(map(len, lines), default=0)
     return min(longest, round(median(full))) if len(full) > 1 else longest
@@ -332,8 +330,7 @@ def _width(lines: list[str]) -> int:
 def _is_broken(line: str, following: str, unit: str, width: int, *, is_listed: bool) -> bool:
     """Whether a line was broken on purpose, and not because the paragraph's width was reached.
 
-    `unit` is the text which the line ends; `width` is in characters. A lower-case word continues the sentence, except
-    in a list whose items start in lower case. A capital after a line with room for another word starts a new unit.
+    `unit` is the text which the line ends; `width` is in characters.
     """
     if line.endswith(","):
         return False
@@ -347,10 +344,9 @@ def _is_broken(line: str, following: str, unit: str, width: int, *, is_listed: b
 
 
 def _lost_table(lines: list[str]) -> list[Unit]:
-    """Return a table's rows after the column separators were lost; [] if the lines are no table.
+    """Return the rows in a table without column separators, or [] for other lines.
 
-    The first line must be the column headings, every other line must have a figure, and no line may end like a
-    sentence.
+    The first line must be headings, every other line must have a figure.
     """
     rows = lines[1:]
     if len(lines) < FEWEST_ROWS or any(map(str.isdigit, lines[0])) or len(lines[0].split()) < 2:
@@ -363,7 +359,6 @@ def _lost_table(lines: list[str]) -> list[Unit]:
 
 
 def _fields(lines: list[str]) -> frozenset[str]:
-    """Return the fields of a form, for example "Plan: Gold", among the lines; a few fields alone are not a form."""
     runs = (list(run) for is_field, run in groupby(lines, lambda line: bool(FIELD.fullmatch(line))) if is_field)
     return frozenset(line for run in runs if len(run) >= FEWEST_FIELDS for line in run)
 

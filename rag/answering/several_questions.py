@@ -36,8 +36,6 @@ _MARKS = {"ar": "؟", "fr": "\N{NO-BREAK SPACE}?", "ja": "？", "zh": "？"}
 
 @dataclass(frozen=True)
 class _Reply:
-    """The reply to a single question in a message with several questions."""
-
     question: str
     context: ContextResponse
     quotes: Quotes | None
@@ -86,7 +84,6 @@ def _is_chat(text: str, language: str) -> bool:
 
 @working()
 def _replies(state: AnswerState) -> list[_Reply]:
-    """Return a reply for each question in the message; [] if the message has a single question."""
     questions = _questions(state)
     if len(questions) < 2 or any(without_since(text, state.language) for text in questions):
         return []
@@ -107,7 +104,6 @@ def _replies(state: AnswerState) -> list[_Reply]:
 
 
 def _merge_replies(replies: Sequence[_Reply], base: ContextResponse) -> tuple[ContextResponse, list[str]]:
-    """Merge the replies' quoted passages into a context with new numbers; return context and texts."""
     numbered: dict[UUID, Citation] = {}
     texts = []
     for reply in replies:
@@ -131,7 +127,6 @@ def _renumber(text: str, numbers: Mapping[str, int]) -> str:
 
 
 def _repeat_question(question: str, language: str) -> str:
-    """Return a question with a capital and the language's question mark, as the line above its answer."""
     text = " ".join(_SIGNS.sub(" ", question).split()).rstrip(" ?？؟")
     mark = _MARKS.get(language.split("-")[0], "?")
     opened = "¿" if language.split("-")[0] == "es" else ""

@@ -212,9 +212,9 @@ def _finder(state: AnswerState, context: ContextResponse, filtered: CitationFilt
 
 
 def _grave(state: AnswerState, trouble: Trouble | None) -> Trouble | None:
-    """Return the problem if this requires withdrawing the text, else `None`.
+    """Return the problem if the text must be withdrawn, else `None`.
 
-    Repetition always does; unsupported claims only if the profile's `withdraw_unsupported` is set.
+    Repetition always counts; unsupported claims count only with `withdraw_unsupported` in the profile.
     """
     return trouble if trouble == "repeats" or state.profile.answer.withdraw_unsupported else None
 
@@ -229,12 +229,10 @@ def _trouble_at_end(watch: AnswerWatch, finder: SourceFinder | None, received: s
 
 
 def _written_language(state: AnswerState, text: str) -> str:
-    """Detect the text's language, and return the code; in doubt, the requested language."""
     return detect_language(text[:400], [state.answer_language])
 
 
 def _withdraw(state: AnswerState, trouble: Trouble, call: WholeDocumentsCall | None) -> Iterator[TextEvent]:
-    """Replace the model's text by quotations, or by the reply's quotations for a call about whole documents."""
     state.asides.append(WITHDRAWN[trouble])
     state.withdraw()
     if call is not None and call.quotes is not None and state.context is not None:
@@ -245,7 +243,6 @@ def _withdraw(state: AnswerState, trouble: Trouble, call: WholeDocumentsCall | N
 
 
 def _note_ending(state: AnswerState, completed: Completed | None, is_not_found: bool, received: str) -> None:
-    """Set the outcome from how the stream ended. Raises `ProviderAnswerInvalid` for an empty reply."""
     reason = completed.finish_reason if completed else ""
     if completed is not None and completed.is_prompt_cut:
         state.asides.append(PROMPT_CUT)
@@ -298,7 +295,6 @@ def write_reply(state: AnswerState, reply: RouteReply) -> Iterator[AnswerEvent]:
 
 
 def _at_once(state: AnswerState, model: ChatModel, reply: RouteReply, context: ContextResponse) -> Iterator[TextEvent]:
-    """Let the model word a comparison or a list in a single call. An unusable text is replaced by quotations."""
     filtered = CitationFilter([citation.number for citation in context.citations])
     rules = route_rules(reply.task, state.answer_language)
     call = WholeDocumentsCall(system=rules, filtered=filtered, quotes=reply.text)
@@ -308,7 +304,6 @@ def _at_once(state: AnswerState, model: ChatModel, reply: RouteReply, context: C
 def _in_parts(
     state: AnswerState, model: ChatModel, parts: Sequence[ModelPart], context: ContextResponse
 ) -> Iterator[TextEvent]:
-    """Let the model summarise each part in turn. A part can only cite passages given to the model so far."""
     filtered = CitationFilter(())
     call = WholeDocumentsCall(system=route_rules("summary", state.answer_language), filtered=filtered)
     for part in parts:

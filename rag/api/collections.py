@@ -411,8 +411,9 @@ def _collection(collection: Collection, contents: CollectionContents | None) -> 
 
 
 def _collection_to_sync(parts: Services, identity: Identity, id_or_name: str | None) -> Collection:
-    """Return the collection with this id or name; by default the notice board which is synced by default. Raises
-    `NotFound`.
+    """Return the collection with this id or name; without either, the default collection for syncs.
+
+    Raises `NotFound`.
     """
     return (None if id_or_name else parts.syncs.default_collection(identity)) or choose_collection(
         parts, identity, id_or_name

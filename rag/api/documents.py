@@ -460,7 +460,6 @@ def _list_part(
     read: Callable[..., Sequence[Any]],
     count: Callable[..., int],
 ) -> dict[str, Any]:
-    """Return the requested pages or chunks of a document, and their total number. Raises `NotFound`."""
     library.get(caller, document_id)
     return {
         "items": read(caller, document_id, limit=part.limit, offset=part.offset),

@@ -128,9 +128,6 @@ def _database(parts: Services) -> Check:
 
 
 def _database_role(parts: Services) -> Check:
-    """Check whether the application's database role has more rights than `rag_app`, which would make SQL injection
-    worse.
-    """
     with parts.database.transaction(parts.settings.tenant) as connection:
         row = connection.execute(
             "SELECT session_user, (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = session_user) "
@@ -163,7 +160,6 @@ def _database_role(parts: Services) -> Check:
 
 
 def _locks(parts: Services) -> list[Check]:
-    """Return a warning if Postgres allows too few locks for parallel searches, else []."""
     with parts.database.transaction(parts.settings.tenant) as connection:
         row = connection.execute("SELECT current_setting('max_locks_per_transaction')::integer").fetchone()
     assert row is not None  # noqa: S101
@@ -328,7 +324,6 @@ def _embedder(parts: Services) -> Check:
 
 
 def _meaning_progress(parts: Services) -> str:
-    """Return a sentence on how many chunks still wait for a vector from the built-in embedding model; "" if none do."""
     progress = meaning_progress(parts.database, parts.settings.tenant)
     done, passages = sum(item.done for item in progress), sum(item.passages for item in progress)
     if done >= passages:
@@ -357,7 +352,6 @@ def _reranker(parts: Services) -> Check:
 
 
 def _collections(parts: Services) -> list[Check]:
-    """Return warnings about collections whose profile needs a provider without a key, naming the substitute used."""
     checks = []
     for collection in parts.documents.collections(parts.settings.tenant):
         try:

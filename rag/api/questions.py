@@ -68,7 +68,6 @@ FieldValue = Annotated[str, Field(max_length=1000)] | bool | int | float
 
 
 def _default(setting: str) -> str:
-    """Describe an option's default: the collection's setting, with the value in each profile."""
     names: dict[str, list[str]] = {}
     for name, profile in PROFILES.items():
         names.setdefault(str(profile.value(setting)).lower(), []).append(name)
@@ -371,7 +370,7 @@ def accepted_languages(request: Request) -> list[str]:
 
 
 def _ask(parts: Services, caller: Identity, body: ChatBody, languages: list[str]) -> tuple[LiveAnswer, tuple[str, ...]]:
-    """Start the answer. Return the answer, and the names for extra response fields in the collection's profile."""
+    """Start an answer, and return the answer with the names for extra response fields in the profile."""
     with parts.limits.question(caller):
         collection_id: str | None = body.collection
         if body.conversation_id is not None and collection_id is None:

@@ -583,7 +583,6 @@ def _find_references(caller: Identity, body: Wanted) -> tuple[Collection, FoundR
 
 
 def _collection(identity: Identity, collection_id: UUID | None) -> Collection:
-    """Return the collection with this id; by default the collection for reference documents, created if missing."""
     library = services().documents
     if collection_id is not None:
         collection = library.collection(identity, collection_id)

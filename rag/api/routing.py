@@ -183,7 +183,6 @@ class ApiRoute(APIRoute):
         return ReadRequest(request, await read_json(request, model, maximum_bytes=self.maximum_bytes()))
 
     def _describe_answers(self) -> dict[int | str, dict[str, Any]]:
-        """Return the responses for OpenAPI: the declared responses, and the errors implied by scope and body."""
         refusals = {503}
         if self.scope != PUBLIC:
             refusals |= {401, 403, 429}
@@ -210,7 +209,7 @@ class ProviderRoute(ApiRoute):
 
 
 def _in_threads(handler: Handler, at_once: int) -> Callable[..., Awaitable[Any]]:
-    """Wrap a handler to run in separate threads: slow routes must not take threads from other routes or pages."""
+    """Run a handler in separate threads, because slow routes must not take threads from other routes or pages."""
     limiter = CapacityLimiter(at_once)
 
     @functools.wraps(handler)

@@ -89,7 +89,6 @@ class SecondFactorPages:
         return answer
 
     def _check_code(self, account: Account, token: str, code: str, browser: Browser) -> list[str]:
-        """Check a code. If the code completes the setup of a second factor, return the recovery codes, else []."""
         factors = self._factors
         if factors.state(account.tenant_id, account.id).is_on:
             factors.check(account.tenant_id, account.id, code, browser)
@@ -264,7 +263,6 @@ class ConfirmPages:
         return redirect(target)
 
     def _prove(self, identity: Identity, form: Mapping[str, str], browser: Browser) -> None:
-        """Check the code if the person has a second factor, then record the confirmed sign-in in the session."""
         if self._asks_for_code(identity):
             code = form.get("code", "")[:64]
             self._services.accounts.second_factors.check(identity.tenant_id, identity.account_id, code, browser)

@@ -177,7 +177,6 @@ def _may_see(request: Request, key: str) -> bool:
 
 
 def _is_local(request: Request) -> bool:
-    """Whether the caller is a program on this machine, and not a proxy."""
     if "x-forwarded-for" in request.headers or "forwarded" in request.headers or request.client is None:
         return False
     try:
@@ -188,7 +187,6 @@ def _is_local(request: Request) -> bool:
 
 
 def _update_gauges(parts: Services) -> None:
-    """Set the metrics' gauges to their current values, before the metrics are read."""
     database = parts.database
     size, free, waiting = database.pool_use()
     metrics.database_connections.labels("used").set(size - free)

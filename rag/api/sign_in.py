@@ -93,7 +93,6 @@ class SignInPages:
         return self._sign_in_page(request, next=target, message=message)
 
     async def _why_signed_out(self, request: Request, token: str) -> str:
-        """Return the reason why a person was signed out; "" if no person was signed in."""
         was_open = "ended" in request.query_params
         if not token and not was_open:
             return ""

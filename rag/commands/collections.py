@@ -185,7 +185,6 @@ def collection(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def _delete(parts: Services, identity: Identity, arguments: argparse.Namespace) -> int:
-    """Move a collection to the bin, or delete it permanently, also from the bin. Returns the exit status."""
     from rag.library.bin import BIN_DAYS
 
     library, name_or_id = parts.documents, arguments.collection
@@ -268,7 +267,7 @@ def _describe(chosen: Collection) -> str:
 
 
 def _parse_setting(text: str) -> tuple[str, Any]:
-    """Parse SETTING=VALUE. The value is JSON, else text. Raises `InvalidInput`."""
+    """Parse SETTING=VALUE. A value which is not JSON is a text. Raises `InvalidInput`."""
     name, equals, value = text.partition("=")
     if not equals:
         raise InvalidInput(f"Settings are written SETTING=VALUE, such as top_k=20, not {text!r}.")
@@ -336,7 +335,6 @@ def interval(text: str) -> int:
 
 
 def _parse_mapping(table: str, columns: Sequence[str]) -> dict[str, Any]:
-    """Return the source settings for a table of posts. Raises `InvalidInput`."""
     mapping: dict[str, Any] = {"table": table}
     for entry in columns:
         field, equals, name = entry.partition("=")
@@ -451,7 +449,7 @@ def reembed(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def _model_before(moves: Sequence[Reembedding], model_now: str) -> str:
-    """Return the model which the collection used before its last move to a different model.
+    """Return the model used before the last move to a different model.
 
     Raises `SettingsError` if the earlier vectors were deleted.
     """

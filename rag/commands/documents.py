@@ -167,7 +167,6 @@ def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def _count(paths: list[Path], limits: ExtractionLimits) -> int:
-    """Count the files at these paths. Raises `SettingsError` naming an unusable archive."""
     from rag.ingestion.sources.folder import count_files
 
     total = 0
@@ -188,9 +187,9 @@ def _files(paths: list[Path], limits: ExtractionLimits) -> Iterator[FoundFile]:
 
 
 def _display_path(paths: list[Path], path: Path, place: str) -> str:
-    """Return the path to show for a file: normally `place`, the path within the given folder or archive.
+    """Return the path to show for a file, normally its path within the given folder or archive (`place`).
 
-    If the user gave several paths, `path`, under which the file was found, comes first.
+    If the user gave several paths, the full path is shown.
     """
     if len(paths) == 1:
         return place
@@ -228,7 +227,6 @@ def documents(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def _correct(parts: Services, identity: Identity, arguments: argparse.Namespace) -> bool:
-    """Show a page's text, or correct it and process the new version. Return whether the new version is searchable."""
     from rag.errors import InvalidInput, NotFound
     from rag.ingestion.corrections import fingerprint
 

@@ -221,7 +221,6 @@ def terminal_languages() -> list[str]:
 
 
 def _options(arguments: argparse.Namespace) -> Options:
-    """Return the options given on the command line. For options left out, the collection's settings apply."""
     from rag.profiles.profile import Options
 
     return Options(

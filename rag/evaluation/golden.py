@@ -140,7 +140,6 @@ def _json_rows(text: str) -> list[Mapping[str, Any]]:
 
 
 def _several(value: Any) -> Sequence[str]:
-    """Return the values in a list, or in a text separated by semicolons."""
     if value is None:
         return ()
     parts = value if isinstance(value, list) else str(value).split(SEPARATOR)

@@ -197,7 +197,7 @@ class Evaluations:
         return [golden for golden in checked if golden is not None]
 
     def _with_pages(self, collection: Collection, golden: GoldenQuestion) -> GoldenQuestion | None:
-        """Return a question with the pages of the first hit as expected pages.
+        """Set the expected pages in a question to the first hit's pages.
 
         Returns `None` if the first hit is in a different document.
         """
@@ -290,7 +290,7 @@ class Evaluations:
     def _claimed(self, tenant_id: str, run_id: UUID) -> Iterator[UUID]:
         """Claim a run for this process, renew the claim inside the `with` block, and yield the worker's id.
 
-        Raises `InvalidInput` if another process works on the run.
+        Raises `InvalidInput` if a different process works on the run.
         """
         worker = uuid4()
         claim = {"run_id": run_id, "worker": worker, "seconds": CLAIM_SECONDS}
@@ -374,8 +374,9 @@ class Evaluations:
         evaluated: _EvaluatedQuestion,
         asker: Identity,
     ) -> dict[str, float]:
-        """Measure an answer, store the metrics and return them. Raises `InvalidInput` if another process has taken over
-        the run.
+        """Measure an answer, store the metrics and return them.
+
+        Raises `InvalidInput` if a different process has taken over the run.
         """
         reply = evaluated.reply
         figures = figures_of(golden, reply)

@@ -196,7 +196,6 @@ class Bin:
             raise NotFound(NO_LONGER_HERE)
 
     def _take_back(self, identity: Identity, document_ids: Sequence[UUID]) -> set[UUID]:
-        """Restore several documents, and return the ids not found in the bin."""
         with self._database.transaction(identity) as connection:
             parameters = {"document_ids": [*document_ids]}
             connection.execute(queries["take_collections_back"], {**parameters, "collection_id": None})

@@ -277,7 +277,6 @@ class DocumentLibrary(CollectionLibrary):
         return bool(removed)
 
     def _forget(self, tenant_id: str, removed: Iterable[UUID]) -> None:
-        """Remove cached images of deleted documents, and files queued for removal."""
         removed = list(removed)
         for document_id in removed:
             self._images.forget(document_id)
@@ -600,9 +599,6 @@ class DocumentLibrary(CollectionLibrary):
         return SuggestStep(self._database, self._settings)
 
     def _elsewhere(self, who: Who, rows: Sequence[SuggestedQuestions], language: str, limit: int) -> QuestionLists:
-        """Suggest questions, in the reader's language, about documents in other languages. Missing questions are
-        generated.
-        """
         question_lists: QuestionLists = []
         generated = count = 0
         for row in rows:

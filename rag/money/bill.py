@@ -152,7 +152,7 @@ class Bill:
         return priced
 
     def _own_prices(self) -> Mapping[str, Any] | None:
-        """Return the tenant's prices, reading them only the first time; `None` while the database is unavailable."""
+        """Return the tenant's prices, which are read only on first use; `None` while the database is unavailable."""
         if self._prices is None:
             try:
                 self._prices = self._read_prices()

@@ -51,8 +51,6 @@ class Payer:
 
 @dataclass(frozen=True)
 class _SentCall:
-    """A call in progress. `sent` counts how often the call was sent, including this time."""
-
     id: UUID
     sent: int
     #: The tenant's prices when the call began.
@@ -169,9 +167,9 @@ class DurableCalls:
     def _begin(
         self, payer: Payer, operation: Operation, digest: str, expected: Usage, on_end: Callable[[], None]
     ) -> _SentCall:
-        """Commit a row for a call before sending, and return the call.
+        """Save a row for a call before the call is sent.
 
-        Earlier attempts by dead processes may have been billed, and are charged at the expected cost.
+        If a process died during an earlier attempt, the attempt may have been billed, and the expected cost is charged.
         """
         row = {
             "owner_id": payer.owner_id,

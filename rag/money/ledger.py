@@ -47,7 +47,7 @@ class Ledger:
 
     @staticmethod
     def _row_of(tenant_id: str, charge: Charge, document_id: UUID | None, chat_log_id: UUID | None) -> dict[str, Any]:
-        """Return the values for a charge's ledger row. The charge is also counted in this process's metrics."""
+        """Return the values for a charge's ledger row, and count the charge in the metrics."""
         usage = charge.usage
         labels = (charge.operation, usage.provider, usage.model)
         metrics.paid_calls.labels(*labels).inc()

@@ -195,7 +195,7 @@ def _prices_of_model(provider: str, model: str, changes: Sequence[PriceChange], 
 
 
 def _future_changes(changes: Sequence[PriceChange], today: date) -> list[PriceChange]:
-    """Return the future price changes, earliest first. If a day has several, only the last entered counts."""
+    """Return the future price changes, earliest first. If a day has several changes, the latest entry counts."""
     days: dict[date, PriceChange] = {}
     for change in changes:
         if change.valid_from > today:
@@ -282,9 +282,9 @@ def _listed_prices(usage: Usage) -> tuple[Prices, str]:
 
 
 def _genai_prices(usage: Usage) -> Prices:
-    """Return the prices per million tokens from genai-prices, by unit, for a call of this size.
+    """Return the prices per million tokens, by unit, from the package genai-prices.
 
-    Some models cost more per token in long calls.
+    The size matters, because some models cost more per token in long calls.
     """
     provider = provider_spec(usage.provider).price_id or usage.provider
     prices: dict[str, Decimal] = {}
@@ -326,8 +326,6 @@ def _price_for_size(price: Any, input_tokens: int) -> Decimal | None:
 
 @dataclass
 class _Counts:
-    """The token counts which genai-prices needs to choose a price tier."""
-
     input_tokens: int
     output_tokens: int
 

@@ -93,9 +93,7 @@ def model_call(operation: str, provider: str, model: str) -> Iterator[ModelCall]
 
 @contextmanager
 def _failing(begun: Span) -> Iterator[None]:
-    """If the block fails, record the error's type in the span. The error's text is left out, because it may quote a
-    document.
-    """
+    """Record an error's type in the span. The text is left out, because error texts may quote a document."""
     try:
         yield
     except GeneratorExit:

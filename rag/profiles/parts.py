@@ -197,7 +197,7 @@ class Chunking(Part):
     def _complete(cls, value: Any) -> Any:
         """Replace 0 and empty lists by defaults.
 
-        A smaller limit's default is reduced if the larger limit was set below.
+        A default for a smaller limit is reduced if the larger limit was set below this default.
         """
         if not isinstance(value, dict):
             return value

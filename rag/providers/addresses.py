@@ -74,7 +74,6 @@ def is_public(address: Address) -> bool:
 
 
 def _embedded_addresses(address: Address) -> Sequence[ipaddress.IPv4Address]:
-    """Return the IPv4 addresses embedded in an IPv6 address; () for an IPv4 address."""
     if not isinstance(address, ipaddress.IPv6Address):
         return ()
     embedded = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]

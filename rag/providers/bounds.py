@@ -94,8 +94,6 @@ def bounded(send: Callable[[Any], Any], request: Any, bounds: Bounds) -> Any:
 
 
 class _Parts:
-    """A response body which is unpacked, counted and timed while it is read."""
-
     def __init__(self, stream: Any, encoding: str, most_bytes: int, deadline: float) -> None:
         self._stream = stream
         self._encoding = encoding
@@ -131,9 +129,6 @@ class _Parts:
 
 @functools.cache
 def _stream_class(module: str) -> Any:
-    """Return a class for response bodies in `module`'s library, httpx or httpx2, which unpacks, counts and times
-    them.
-    """
     library = sys.modules[module.partition(".")[0]]
     return type("BoundedStream", (_Parts, library.SyncByteStream), {})
 
@@ -174,7 +169,7 @@ def _or_unreadable(unpacker: Any, part: bytes) -> bytes:
 
 @contextmanager
 def _network_deadline(deadline: float) -> Iterator[None]:
-    """Inside the `with` block, make this thread's network reads fail after `deadline`, a time by `time.monotonic`."""
+    """Let network reads in this thread fail after `deadline`, a time by `time.monotonic`."""
     before = getattr(_at_work, "deadline", None)
     _at_work.deadline = deadline
     try:
@@ -193,8 +188,6 @@ def timed(transport: AnyTransport) -> AnyTransport:
 
 
 class _TimedNetwork:
-    """Wraps an httpcore backend. Its connections obey the deadline set by `_network_deadline`."""
-
     def __init__(self, backend: Any) -> None:
         self._backend = backend
 

@@ -51,7 +51,6 @@ MARKS = re.compile(r"[\u0300-\u036f\u0591-\u05c7\u064b-\u0652\u0670\u0640]")
 
 
 def _normalise(text: str) -> str:
-    """Return a text in lower case, with normalised characters and without accents."""
     if text.isascii():
         return text.lower()
     return unicodedata.normalize("NFC", MARKS.sub("", unicodedata.normalize("NFKD", text.casefold())))
@@ -108,7 +107,7 @@ def _embed(text: str) -> FloatMatrix:
 
 @lru_cache(maxsize=50_000)
 def _features(word: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return positions in the vector, with signed weights, for a word and its parts.
+    """Return the positions and signed weights in the vector for a word and its parts.
 
     Weights are normalised, or a long word would outweigh the others.
     """
@@ -291,9 +290,9 @@ class Engine:
         return process
 
     def _ask(self, process: subprocess.Popen[bytes], blob: bytes) -> tuple[FloatMatrix | None, int]:
-        """Request a text's vector from a process.
+        """Let a process compute the vector for a text.
 
-        Returns the vector, or `None` and the exit status if the process ended.
+        Returns the vector, or `None` and the exit status if the process has ended.
         """
         seconds = {"seconds": PROCESSOR_SECONDS}
         timer = _ended_after(process, self._seconds)
@@ -319,7 +318,7 @@ class Engine:
 
 
 class _ended_after:
-    """End a process if the block takes longer than `seconds`. `is_late` then becomes true."""
+    """A context manager which ends a process if the block takes too long. `is_late` then becomes true."""
 
     def __init__(self, process: subprocess.Popen[bytes], seconds: float) -> None:
         self.is_late = False

@@ -73,7 +73,7 @@ class OllamaEmbedder:
         return Embeddings(vectors=vectors, usages=tuple(usages))
 
     def _request(self, texts: list[str], usages: list[Usage]) -> FloatMatrix:
-        """Return a batch's vectors; each request's usage is added to `usages`."""
+        """Return the vectors for a batch, and add each request's usage to `usages`."""
         if self._has_batches:
             body = {"model": self.model, "input": texts, "truncate": True}
             response = self._post("/api/embed", body, texts, lambda answer: list(answer["embeddings"]))
@@ -89,9 +89,6 @@ class OllamaEmbedder:
         )
 
     def _request_one(self, texts: list[str], usages: list[Usage]) -> FloatMatrix:
-        """Embed a single text with the older route. Returns a matrix with one row, and adds the request's usage to
-        `usages`.
-        """
         body = {"model": self.model, "prompt": texts[0]}
         response = self._post("/api/embeddings", body, texts, lambda answer: [answer["embedding"]])
         if response is None:
@@ -100,7 +97,6 @@ class OllamaEmbedder:
         return response[0]
 
     def _usage(self, texts: list[str], counted: Any = None) -> Usage:
-        """Return Ollama's token count, or an estimate if the response has no count."""
         if isinstance(counted, int) and counted:
             return Usage(provider=self.provider, model=self.model, input_tokens=counted)
         tokens = sum(estimate_tokens(text, model=self.model) for text in texts)
@@ -109,7 +105,7 @@ class OllamaEmbedder:
     def _post(
         self, path: str, body: dict[str, Any], texts: list[str], rows_of: Callable[[dict[str, Any]], list[Any]]
     ) -> tuple[FloatMatrix, Usage] | None:
-        """Send a request. Return the vectors and the usage, or `None` if this version of Ollama lacks the route."""
+        """Send a request, and return vectors and usage. Returns `None` if this version of Ollama lacks the route."""
 
         def attempt() -> tuple[FloatMatrix, Usage] | None:
             with (
@@ -159,7 +155,6 @@ class OllamaConnection(OpenAIConnection):
 
 @contextmanager
 def _ollama_errors() -> Iterator[None]:
-    """Inside the `with` block, convert errors from the transport and unreadable responses to `ProviderError`s."""
     try:
         yield
     except RagError:

@@ -233,7 +233,7 @@ class OpenAIChatModel:
         return Completion(text=text, usage=usage)
 
     def _call_with_fallback(self, ask: Callable[[], Value]) -> Value:
-        """Call the model. If the provider refuses the parameters, repeat the call with a reasoning model's parameters.
+        """Call the model; if the parameters are refused, call again with a reasoning model's parameters.
 
         A refused call costs nothing.
         """

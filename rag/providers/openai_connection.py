@@ -46,8 +46,6 @@ LIMITS = httpx2.Limits(max_connections=CONNECTIONS, max_keepalive_connections=KE
 
 
 class _Transport(openai.DefaultHttpxClient):
-    """An HTTP transport which follows no redirect, and closes with its last user, like the SDK's client."""
-
     def __init__(self) -> None:
         super().__init__(follow_redirects=False, limits=LIMITS)
         bound(self, BOUNDS)
@@ -226,7 +224,6 @@ class OpenAIEmbedder:
         return unit_rows(vectors, count=count, dimensions=self.dimensions)
 
     def _usage(self, answer: Mapping[str, Any], texts: list[str]) -> Usage:
-        """Return the tokens counted by the provider, else an estimate."""
         counted = (answer.get("usage") or {}).get("prompt_tokens")
         if not isinstance(counted, int):
             return self._expected(texts)

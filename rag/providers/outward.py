@@ -41,8 +41,9 @@ class OutwardTransport(httpx.BaseTransport):
         self._transport.close()
 
     def _resolve_public(self, host: str) -> list[Address]:
-        """Return a host name's IP addresses. Raises `InvalidInput` unless all are public, and `ConnectError` if there
-        are none.
+        """Return the IP addresses of a host name.
+
+        Raises `InvalidInput` unless all are public, and `ConnectError` if there are none.
         """
         try:
             addresses = [ipaddress.ip_address(text.partition("%")[0]) for text in self._resolve(host)]
@@ -56,7 +57,10 @@ class OutwardTransport(httpx.BaseTransport):
 
 
 def _address_request(address: Address, request: httpx.Request) -> httpx.Request:
-    """Replace a request's host by the checked IP address. The Host header and the certificate check keep the name."""
+    """Replace the host in a request by the checked IP address.
+
+    The Host header and the certificate check keep the name.
+    """
     return httpx.Request(
         request.method,
         request.url.copy_with(host=str(address)),

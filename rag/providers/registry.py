@@ -307,7 +307,10 @@ class Providers:
         )
 
     def _wanted_embedder_id(self) -> str:
-        """Read the embedder's id from EMBEDDING_MODEL, completed if short; "" if the provider is not configured."""
+        """Read the embedding model from EMBEDDING_MODEL, and add provider and dimensions if missing.
+
+        Returns "" if the provider is not configured.
+        """
         requested = self._settings.embedding_model
         if not requested or requested == self._builtin.id:
             return requested
@@ -361,7 +364,7 @@ class Providers:
         return self._affordable(profile, self.translation_choice(profile))
 
     def _affordable(self, profile: Profile, choice: ModelChoice) -> ChatModel | None:
-        """Return the chosen model; `None` if the model costs money and the person may spend no more."""
+        """Return the chosen model; `None` if it costs money and the person may spend no more."""
         return self._chat_model(choice) if profile.spends or choice.provider in FREE_PROVIDERS else None
 
     def attachment_model_for(self, profile: Profile) -> ChatModel | None:
@@ -408,10 +411,10 @@ class Providers:
     def _choose(
         self, profile: Profile, provider: str, model: str, setting: str, field: str, fallback: str
     ) -> ModelChoice:
-        """Return the profile's model if the profile's provider is configured, else OpenAI's model.
+        """Choose the profile's model if the profile's provider is configured, else a model at the main provider.
 
-        A setting replaces a profile's model at OpenAI, or at OPENAI_BASE_URL's server, but never a model chosen for the
-        collection.
+        The main provider is OpenAI, or the server at OPENAI_BASE_URL. There, a model chosen for the collection comes
+        first, then `setting` (from the environment), then the profile's model.
         """
         chosen, used = "", ""
         if self._connections.able("chat", provider):

@@ -72,8 +72,6 @@ def cancellable(open_source: Callable[[], ClosableStream[Item]], *, cancel: Even
 
 
 class _Opening(Generic[Opened]):
-    """A stream which a separate thread is opening."""
-
     def __init__(self, open_source: Callable[[], ClosableStream[Opened]]) -> None:
         self._open_source = open_source
         self._ready = Event()
@@ -112,8 +110,6 @@ class _Opening(Generic[Opened]):
 
 
 class _Watcher:
-    """Watch all open streams in a single thread, which ends when there are none."""
-
     def __init__(self) -> None:
         self._lock = Lock()
         self._watched: dict[object, tuple[Event, Callable[[], None]]] = {}
@@ -155,7 +151,7 @@ END_SECONDS = 0.05
 
 
 class _PacedReads:
-    """Replaces a connection's `read` while an answer is streamed: reads are at least `every_seconds` apart."""
+    """Replaces the `read` method of a connection: reads are at least `every_seconds` apart."""
 
     def __init__(self, read: Callable[..., bytes], every_seconds: Callable[[], float], cancel: Event) -> None:
         self._read = read
@@ -251,9 +247,9 @@ class ChatEvents:
             raise failure
 
     def _finish(self, pieces: Iterator[bytes], reads: _PacedReads | None) -> None:
-        """Read the rest of the response after its last event, or the connection could not be used again.
+        """Read the response to the end, because only then can the connection be used again.
 
-        Otherwise each answer would need a new connection, including TLS.
+        Otherwise each answer would need a new TLS connection.
         """
         if reads is None:
             return
@@ -273,8 +269,9 @@ class ChatEvents:
                 connection.shutdown(socket.SHUT_RDWR)
 
     def _parsed(self, lines: list[bytes]) -> tuple[list[Mapping[str, Any]], Exception | None, bool]:
-        """Parse lines of the stream. Returns the events, the error which follows them (or `None`), and whether the
-        stream is over.
+        """Parse lines from the stream.
+
+        Returns the events, the error after these events (or `None`), and whether the stream has ended.
         """
         events: list[Mapping[str, Any]] = []
         for line in lines:
@@ -362,7 +359,6 @@ class ReasoningFilter:
         return pending if self._waits or not self._is_inside else ""
 
     def _answer(self, text: str) -> str:
-        """Return a piece of the answer, without the blank lines between the reasoning and the answer."""
         text = text if self._has_answer else text.lstrip()
         self._has_answer = self._has_answer or bool(text)
         return text

@@ -122,10 +122,9 @@ class UpstageConnection(Connection):
 
 
 def _texts_by_page(body: Mapping[str, Any], page_count: int) -> dict[int, str]:
-    """Return the text by page number from the response's `elements`, without headers and footers.
+    """Return the text by page number, without headers and footers.
 
-    Without elements, `content.text` is page 1's text. Raises `ValueError` if a document of several pages has only
-    `content.text`.
+    Raises `ValueError` if the response does not divide the text of several pages.
     """
     texts: dict[int, list[str]] = defaultdict(list)
     for element in body.get("elements") or ():
@@ -142,7 +141,6 @@ def _texts_by_page(body: Mapping[str, Any], page_count: int) -> dict[int, str]:
 
 
 def _table_lines(html: str) -> str:
-    """Convert a table's HTML to text, a line per row."""
     rows = re.split(r"</tr\s*>", html, flags=re.IGNORECASE)
     lines = (" ".join(TAG.sub(" ", re.sub(r"</t[dh]\s*>", " | ", row, flags=re.IGNORECASE)).split()) for row in rows)
     return "\n".join(line.strip(" |") for line in lines if line.strip(" |"))

@@ -422,10 +422,6 @@ class AddedDays:
                 return
 
     def _add_some(self, tenant_id: str) -> tuple[int, bool]:
-        """Compute sums for up to `DAYS_AT_ONCE` days and `WEEKS_AT_ONCE` weeks.
-
-        Returns the number of days, and whether more may remain.
-        """
         with self._database.transaction(tenant_id) as connection:
             row = connection.execute(queries["lock_days"]).fetchone()
             if row is None or not row[0]:

@@ -228,7 +228,6 @@ class Conversations:
 
 
 def _like_pattern(word: str) -> str:
-    """Return an SQL LIKE pattern for texts which contain a word."""
     return "%" + re.sub(r"[%_\\]", r"\\\g<0>", word) + "%"
 
 

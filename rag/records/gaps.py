@@ -119,8 +119,6 @@ class Assignee:
 
 @dataclass(frozen=True, kw_only=True)
 class _Uploaded:
-    """A gap with an uploaded document which has become searchable, and the person who uploaded it."""
-
     id: UUID
     document_id: UUID
     title: str
@@ -394,9 +392,9 @@ def _open_gap(connection: Connection, collection_id: UUID) -> UUID:
 def _nearest_gap(
     connection: Connection, embedder: QuestionEmbedder, collection_id: UUID, vector: Any, language: str
 ) -> UUID | None:
-    """Return the id of the gap whose questions are most similar to a question, on average.
+    """Return the gap with the most similar questions, on average.
 
-    Returns `None` if this similarity is below `embedder.least`.
+    Returns `None` if the similarity is below `embedder.least`.
     """
     means = embedder.means
     mean = sum(means.values()) / len(means) if means else np.zeros_like(vector)
@@ -414,7 +412,7 @@ def _nearest_gap(
 
 
 def _embed(embedder: QuestionEmbedder, question: str) -> Any:
-    """Embed a question to a vector with length 1. If the embedder rejects the question, return a zero vector."""
+    """Embed a question to a vector of length 1, or a zero vector if the embedder rejects the question."""
     try:
         vector = np.asarray(embedder.embed([question])[0], dtype=np.float64)
     except InvalidInput:

@@ -180,5 +180,4 @@ def _check_manager(identity: Identity) -> None:
 
 
 def _clean(text: str) -> str:
-    """Remove control characters except line breaks and tabs, and surrounding whitespace."""
     return re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", "", storable(text.replace("\r\n", "\n"))).strip()

@@ -180,7 +180,6 @@ def erase_again(owner_conninfo: str, erasures: Iterable[Erasure]) -> int:
 
 
 def _enter(owner: psycopg.Connection, tenant_id: str) -> None:
-    """Make a tenant the current tenant for the rest of the owner's transaction."""
     owner.execute("SELECT set_config('search_path', 'public, extensions, pg_temp', true)")
     owner.execute(queries["enter_tenant"], {"tenant_id": tenant_id})
 

@@ -143,13 +143,11 @@ def _escape(text: str) -> str:
 
 
 def _escape_markup(answer: str) -> str:
-    """Escape the parts in an answer's Markdown which other programs would render as links, images or HTML."""
     # As entities: a backslash would undo a backslash in the text.
     return ACTING.sub(lambda match: f"&#{ord(match[0])};", answer)
 
 
 def _storable(text: str) -> str:
-    """Remove characters that XML cannot hold."""
     return UNSTORABLE.sub("", text)
 
 

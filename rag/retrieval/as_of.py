@@ -152,7 +152,6 @@ def names_a_day(text: str, language: str) -> bool:
 
 
 def _begins_after(last_day: date, match: re.Match[str], today: date) -> bool:
-    """Whether the day, month or year in the match begins after today. The match ends on `last_day`."""
     parts = match.groupdict()
     if parts.get("d") or parts.get("d2"):
         return last_day > today
@@ -161,10 +160,6 @@ def _begins_after(last_day: date, match: re.Match[str], today: date) -> bool:
 
 
 def _next_of_its_name(parts: Mapping[str, str | None], language: str, today: date) -> date | None:
-    """Return the last day in the next "May" or "3 May", given without a year.
-
-    Returns `None` for the present month or day.
-    """
     for year in (today.year, today.year + 1):
         day = _last_day({**parts, "y": str(year)}, language)
         if day is not None and day >= today:
@@ -174,14 +169,12 @@ def _next_of_its_name(parts: Mapping[str, str | None], language: str, today: dat
 
 
 def _supported_language(language: str) -> str:
-    """Return the language code, or "en" if there are no rules for dates in this language."""
     code = language.split("-")[0]
     return code if code in _PAST else "en"
 
 
 @cache
 def _bare_month(language: str) -> re.Pattern[str]:
-    """Return a pattern for a month without a year, after a word for "in" or "from"."""
     names = "|".join(sorted((re.escape(n) for n in _month_numbers(language) if len(n) > 2), key=len, reverse=True))
     day = r"(?:(?P<d>3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th|\.|er|º)?\s+(?:of\s+|de\s+)?)?"
     before = (
@@ -198,7 +191,6 @@ def _bare_month(language: str) -> re.Pattern[str]:
 
 @cache
 def _months(language: str) -> re.Pattern[str]:
-    """Return a pattern for a month name and year, with or without a day, in the language's usual order."""
     names = "|".join(sorted(map(re.escape, _month_numbers(language)), key=len, reverse=True))
     return re.compile(
         rf"(?:(?P<d>3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th|\.|er|º)?\s+(?:of\s+|de\s+)?)?(?<!\w)(?P<name>{names})\.?(?!\w)"
@@ -217,7 +209,6 @@ def _month_numbers(language: str) -> dict[str, int]:
 
 
 def _last_day(parts: Mapping[str, str | None], language: str) -> date | None:
-    """Return the last day of a date, month or year, or `None` for an impossible date."""
     year = int(parts.get("y") or parts.get("y2") or 0)
     month = int(parts.get("m") or parts.get("m2") or 0)
     if name := parts.get("name"):
@@ -365,8 +356,7 @@ def of_the_day(
 def _find_named_day(trace: RetrievalTrace, hits: SearchHits) -> NamedDay | None:
     """Return the day for which a question asks, or `None`.
 
-    A past day counts only if a found document has a version for this day, a future day only if a new version begins by
-    then. If the profile filters by document date, `None` is returned: the filters handle days.
+    A past or future day counts only if a found document has a version for this day.
     """
     understanding = trace.profile.understanding
     if understanding.filter_by_date or understanding.filter_by_year:

@@ -118,7 +118,6 @@ class Calibrations:
         return calibration
 
     def _embedder(self, collection: Collection) -> Embedder:
-        """Return the collection's embedder, billed to the collection."""
         embedder = self._providers.embedder_for(collection.embedding_model)
         return MeteredEmbedder(embedder, self._chat_logs.bill_for(collection))
 

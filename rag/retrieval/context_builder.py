@@ -297,7 +297,7 @@ def _text(passage: ContextPassage, name: str) -> str:
 
 
 def _clean_labels(text: str, passage: ContextPassage) -> str:
-    """Return the text without empty parts in labels 【…】. A label with no part left becomes the title."""
+    """Remove empty parts from labels 【…】. A label without any part is replaced by the title."""
 
     def label(match: re.Match[str]) -> str:
         parts = (
@@ -420,7 +420,7 @@ def _shared(content: str, neighbour: Neighbour) -> int:
 
 
 def _overlap(before: str, after: str) -> int:
-    """Return how many characters at the end of `before` are repeated at the start of `after`."""
+    """Return the number of characters which both end `before` and start `after`."""
     at = before.find(after[0]) if after else -1
     while at >= 0 and not after.startswith(before[at:]):
         at = before.find(after[0], at + 1)

@@ -101,7 +101,6 @@ def country_codes() -> dict[str, str]:
 
 @cache
 def _names(languages: frozenset[str]) -> dict[str, tuple[str, ...]]:
-    """Return country names in these languages, normalised by `plain`, by country code; shortest name first."""
     translations = [territories(language) for language in sorted(languages & LANGUAGES.keys())]
     return {
         code: tuple(

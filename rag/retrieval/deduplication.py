@@ -78,7 +78,6 @@ def _normal(text: str) -> str:
 
 
 def _first_words(text: str) -> str:
-    """Return the first words of a text in lower case, separated by single spaces."""
     return " ".join(text.split(None, FIRST_WORDS)[:FIRST_WORDS]).casefold()
 
 

@@ -218,7 +218,7 @@ def matched_words(text: str, words: Iterable[QuestionWord], language: str) -> tu
 
 @lru_cache(maxsize=256)
 def _words_of_passage(text: str, language: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return a passage's words with their terms, with a cache, because many people find the same passages."""
+    """Return a passage's words with their terms. The result is cached, because many people find the same passages."""
     return tuple(words_with_terms(text, language))
 
 
@@ -416,7 +416,6 @@ def score_hits(
 
 
 def _names_subjects(words: Sequence[QuestionWord], covered: Coverage) -> bool:
-    """Whether a chunk has all the known subjects of a short question: "dog" in "Can I bring my dog?"."""
     subjects = {word.text for word in words if word.synonyms}
     return bool(subjects) and subjects <= set(covered.matched) and covered.share >= RULE.share_of_subjects
 
@@ -427,9 +426,9 @@ def _with_cosine_up_to(most: float, item: ScoredHit) -> ScoredHit:
 
 
 def _meaning(result: SearchResult, language: str, question_language: str, across: float) -> float | None:
-    """Return a hit's cosine from the built-in embedding model.
+    """Return the cosine similarity by the built-in embedding model.
 
-    The cosine is raised by `across` if the hit and the question have different languages.
+    If hit and question have different languages, `across` is added.
     """
     is_other = question_language and question_language != language.partition("+")[0]
     return result.meaning + across if result.meaning is not None and is_other else result.meaning
@@ -471,8 +470,7 @@ def reranked(item: ScoredHit, result: SearchResult) -> ScoredHit:
 def _margin(result: SearchResult, passage_coverage: Coverage, usual: float | None) -> float:
     """Return how far a hit's similarity is above the usual similarity.
 
-    If too few candidates show the usual similarity, the result is half the similarity, or a constant if a single word
-    matches, because a single word can make a short chunk similar.
+    If the usual similarity is unknown, the result is half the similarity, or a constant if only a single word matches.
     """
     if result.similarity is None:
         return 0.0
@@ -542,11 +540,6 @@ def with_order_scores(ordered: Sequence[ScoredHit]) -> list[ScoredHit]:
 def _of_other_languages(
     scored: Sequence[ScoredHit], hits: SearchHits, language: str, *, early: Collection[UUID]
 ) -> list[ScoredHit]:
-    """Return hits in other languages, best first by meaning and words.
-
-    Returned are hits unusually near for their language, and hits with the question's translated words which are not in
-    `early`.
-    """
     standing = {chunk_id: rank for rank, chunk_id in enumerate(hits.foreign_ids)}
     foreign = [
         item

@@ -54,7 +54,6 @@ def _describe_settings(retrieval: RetrievalResult, profile: Profile) -> str:
 
 
 def _words(retrieval: RetrievalResult) -> Iterator[str]:
-    """Yield lines about the most probable hit: the question's words found and missing, and the probability."""
     if not retrieval.scored:
         return
     best = max(retrieval.scored, key=lambda item: item.probability)

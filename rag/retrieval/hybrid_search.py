@@ -318,7 +318,6 @@ class _AskedTerms(NamedTuple):
 def _ask_for_terms(
     pipeline: Pipeline, query: SearchQuery, expected: Expected, values: dict[str, Any]
 ) -> _AskedTerms | None:
-    """Send the request for the question's terms in each language; `None` if the question has no terms."""
     weights: dict[int, float] = {}
     for analyser in expected.analysers:
         for term, weight in question_terms(query.text, query.language, analyser).items():
@@ -332,7 +331,6 @@ def _ask_for_terms(
 
 
 def _rank_by_parts(meaning_hits: Sequence[MeaningHit], rows: Sequence[_Row], language: str) -> list[MeaningHit]:
-    """Order the hits again by meaning: a chunk's cosine becomes the nearest part's cosine."""
     nearest = {row.chunk_id: row.meaning for row in rows if row.meaning is not None}
     compared = [hit._replace(cosine=nearest[hit.chunk_id]) for hit in meaning_hits if hit.chunk_id in nearest]
     return meanings.in_order(compared, language)
@@ -341,11 +339,6 @@ def _rank_by_parts(meaning_hits: Sequence[MeaningHit], rows: Sequence[_Row], lan
 def _add_meaning(
     scored: list[tuple[_Row, float]], hits: Hits, query: SearchQuery, twins: Collection[UUID]
 ) -> list[tuple[_Row, float]]:
-    """Score the rows by three orders: shared words, cosine of meaning, and distance from the usual cosine.
-
-    Chunks from `twins`, documents with titles similar to the named one's, come last by meaning. A chunk without a
-    vector for meaning keeps its rank by words in all three orders, so having a vector is no advantage.
-    """
     rows = [row for row, _ in scored]
     sharing = [row.chunk_id for row in rows if row.keyword_rank or (row.similarity or 0) >= fusion.RULE.least_words]
     twin_ids = {row.chunk_id for row in rows if row.document_id in twins}
@@ -364,7 +357,6 @@ def _add_meaning(
 
 
 def _meeting(pipeline: Pipeline, scope: Scope, filters: SearchFilters | None, hits: Hits) -> Hits:
-    """Keep the hits whose chunk or document has the metadata required by the filters."""
     if filters is None or not filters.metadata or not (hits.near or hits.matching or hits.meaning_hits):
         return hits
     values = {
@@ -400,10 +392,6 @@ def _fetch(
     limit: int,
     chunk_ids: Sequence[UUID] | None = None,
 ) -> list[_Row]:
-    """Fetch the best chunks by vector score plus keyword score, except from documents still in ingestion.
-
-    `chunk_ids` are fetched in place of the chunks nearest in meaning.
-    """
     if not hits.near and not hits.matching and not hits.meaning_hits and not chunk_ids:
         return []
     meaning_ids = _nearest_by_meaning(query, hits.meaning_hits, limit) if chunk_ids is None else list(chunk_ids)
@@ -430,7 +418,6 @@ def _fetch(
 
 
 def _fetch_by_id(query: SearchQuery, scope: Scope, chunk_ids: Sequence[UUID], pipeline: Pipeline) -> list[_Row]:
-    """Fetch passages by chunk id, because only the search by meaning found them."""
     none = Hits(near=(), matching=(), statistics=TermStatistics())
     return _fetch(
         pipeline, query, scope, none, FusionScores(near=(), matching=()), limit=len(chunk_ids), chunk_ids=chunk_ids
@@ -438,9 +425,6 @@ def _fetch_by_id(query: SearchQuery, scope: Scope, chunk_ids: Sequence[UUID], pi
 
 
 def _nearest_by_meaning(query: SearchQuery, meaning_hits: Sequence[MeaningHit], limit: int) -> list[UUID]:
-    """Return ids: the `limit` nearest chunks by meaning, and the best chunks in other languages, for which cosines are
-    lower.
-    """
     first = meaning_hits[: max(limit, FETCHED_BY_MEANING)]
     return list(dict.fromkeys([*(hit.chunk_id for hit in first), *_foreign_ids(query, meaning_hits)]))
 
@@ -448,9 +432,6 @@ def _nearest_by_meaning(query: SearchQuery, meaning_hits: Sequence[MeaningHit], 
 def _translated_cosines(
     database: Database, query: SearchQuery, scope: Scope, meaning_hits: Sequence[MeaningHit]
 ) -> dict[UUID, Cosines]:
-    """Return cosines between chunks in other languages and the question translated to these languages, if translated
-    words are known.
-    """
     ids_by_language: dict[str, list[UUID]] = {}
     for hit in meaning_hits:
         if hit.language != query.language:
@@ -493,8 +474,6 @@ def _foreign_ids(
 
 
 class _Row(NamedTuple):
-    """A row returned by `search_fused`."""
-
     chunk_id: UUID
     document_id: UUID
     collection_id: UUID

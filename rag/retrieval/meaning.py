@@ -235,7 +235,6 @@ def from_other_languages(
 
 
 def _correct_cosines(hits: Sequence[MeaningHit], translated_cosines: Mapping[UUID, Cosines]) -> dict[UUID, float]:
-    """Return each hit's cosine to the translated question, minus the usual gain from translated words."""
     by_language: dict[str, list[MeaningHit]] = {}
     for hit in hits:
         if hit.chunk_id in translated_cosines:

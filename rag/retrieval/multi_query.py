@@ -189,10 +189,6 @@ def _embed_once(trace: RetrievalTrace, texts: Sequence[str]) -> FloatMatrix | No
 
 
 def _embed_meaning(trace: RetrievalTrace, wordings: Sequence[tuple[str, str]]) -> FloatMatrix | None:
-    """Embed the question with the built-in model.
-
-    Returns `None` if the model is missing or fails: then only words are compared.
-    """
     embedder = trace.models.meaning_for(trace.question.collection.embedding_model)
     if embedder is None or not any(is_worded(text) for text, _ in wordings):
         return None
@@ -228,9 +224,9 @@ def meaning_in_words_of(
 
 
 def _meaning_of(texts: list[str], trace: RetrievalTrace, embedder: Embedder, words: str = "") -> FloatMatrix | None:
-    """Embed texts with the built-in model, each only once per question; `None` if the model fails.
+    """Embed texts with the built-in model; `None` if the model fails.
 
-    `words` is added to the step's description.
+    Vectors are kept until the question is answered.
     """
     key = (embedder.id, *texts)
     if key not in trace.vectors:
@@ -245,7 +241,6 @@ def _meaning_of(texts: list[str], trace: RetrievalTrace, embedder: Embedder, wor
 
 
 def _split_translation(text: str, parsed: ParsedQuestion) -> tuple[str, str]:
-    """Split a text into translation and original question; the original is "" for a question not translated."""
     if not parsed.translation.translated_from:
         return text, ""
     translated, _, original = text.partition("\n")
@@ -253,9 +248,6 @@ def _split_translation(text: str, parsed: ParsedQuestion) -> tuple[str, str]:
 
 
 def _least_similarity(trace: RetrievalTrace) -> float:
-    """Return the lowest similarity for vector search: the profile's absolute threshold if usable with the model, else
-    -1.
-    """
     profile = trace.profile
     if profile.search.threshold_mode != "absolute" or profile.search.similarity_threshold is None:
         return -1.0

@@ -111,10 +111,6 @@ def of_owners(
 
 
 def _find_names(trace: RetrievalTrace, hits: SearchHits, *, owners: Sequence[str] = ()) -> Names:
-    """Return the companies whose rules the question asks for, if the profile allows refining the order.
-
-    `owners` are names already found in enough documents by an earlier search.
-    """
     candidates = names_in(trace.text, trace.language) if trace.profile.search.refine_order else []
     # If the question names one of two health plans, the name tells passages apart.
     if not candidates or hits.twins or not hits.results:

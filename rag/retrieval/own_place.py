@@ -205,7 +205,7 @@ def _may_come_first(item: ScoredHit, document_ids: Collection[UUID], best: float
 
 
 def _distinguishing_words(documents: Sequence[PlaceFacts], other_documents: Sequence[PlaceFacts]) -> set[str]:
-    """Return the words in which similar titles differ: "leeds" in "Leave in Leeds" next to "Leave in York"."""
+    """Return the words in which similar titles differ, like "leeds" in "Leave in Leeds" next to "Leave in York"."""
     titles = [set(plain(item.title).split()) for item in documents]
     words = set[str]()
     for other in (set(plain(item.title).split()) for item in other_documents):
@@ -214,12 +214,14 @@ def _distinguishing_words(documents: Sequence[PlaceFacts], other_documents: Sequ
 
 
 def _runs(words: Sequence[str]) -> list[str]:
-    """Return all sequences of consecutive words."""
     return [" ".join(words[start:end]) for start in range(len(words)) for end in range(start + 1, len(words) + 1)]
 
 
 def _bare(word: str) -> str:
-    """Return a word from a group's name in lower case; "" for a word which means an office, department or role."""
+    """Return the plain form for a word from a group's name.
+
+    Returns "" for a word which means an office, department or role.
+    """
     bare = plain(word)
     if UNSPACED.search(bare):
         bare = _UNSPACED_ENDS.sub("", bare)
@@ -237,7 +239,6 @@ def _is_foreign(name: str, text: str) -> bool:
 
 
 def _names_a_country(question: str, language: str) -> bool:
-    """Whether a question names any country, in the question's language or in English."""
     text = f" {plain(question)} "
     return any(
         is_name_in(name, text)
@@ -320,8 +321,6 @@ def _find_labelled(trace: RetrievalTrace, names: Sequence[str]) -> list[PlaceFac
 
 
 def _place_facts(trace: RetrievalTrace, documents: Set[UUID]) -> tuple[list[PlaceFacts], list[str]]:
-    """Return the `PlaceFacts` of documents, and all group names in the tenant."""
-
     def read(pipeline: Pipeline) -> tuple[list[PlaceFacts], list[str]]:
         pending = pipeline.execute(queries["place_facts"], {"document_ids": list(documents)})
         groups = pipeline.execute(queries["account_groups"])

@@ -90,10 +90,7 @@ def _heading(passage: Hit) -> str:
 
 
 def _terms_of(passage: ScoredPassage) -> NDArray[np.int32]:
-    """Return the passage's index terms in order.
-
-    If an earlier version of the product stored none, the text is split again.
-    """
+    """Return the index terms in a passage, in order. Earlier versions stored no terms; the text is then split again."""
     packed = passage.terms
     if packed is None:
         text = contextual_text(known_by(passage.title, passage.folder), passage.section, passage.content)
@@ -132,7 +129,6 @@ def unnamed_twins(query: SearchQuery, passages: Sequence[Item]) -> frozenset[UUI
 
 
 def _in_unnamed_folders(passages: Iterable[Item], terms: Collection[str]) -> frozenset[UUID]:
-    """Return documents whose title also exists in a folder named in the question."""
     folders: dict[tuple[str, str], dict[UUID, frozenset[str]]] = {}
     for item in passages:
         name_terms = _name_terms(known_by("", item.folder), item.language)
@@ -195,10 +191,9 @@ def naming(names: Sequence[Collection[str]], question: Collection[str]) -> list[
 
 
 def _names_of_unnamed_twins(names: Collection[frozenset[str]], question: frozenset[str]) -> set[frozenset[str]]:
-    """Return the names which the question does not mean, because it means a similar name, the twin.
+    """Return the names which the question does not mean, because a similar name is meant.
 
-    Twins share at least half their terms. The twin is meant if the question has all terms which only the twin has:
-    "Northwind Health" does not mean "Health Plus", although "Standard" lacks "health".
+    "Northwind Health" does not mean "Health Plus".
     """
     return {name for name, _twin in _twin_pairs(names, question)}
 
@@ -211,7 +206,6 @@ def unshared_terms(names: Collection[frozenset[str]], question: frozenset[str]) 
 def _twin_pairs(
     names: Collection[frozenset[str]], question: frozenset[str]
 ) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
-    """Yield (name, twin) for each name if the question means a similar name, the near twin."""
     mentioned = [(other, other & question) for other in names if not other.isdisjoint(question)]
     for name in names:
         for other, terms in mentioned:

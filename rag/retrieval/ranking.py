@@ -194,10 +194,6 @@ def ordered(
 
 
 def _base_score(result: SearchResult, profile: Profile) -> float:
-    """Return the score to be multiplied by factors.
-
-    This is the reranker's score, else the cosine in a vector search, else the fused score.
-    """
     if result.rerank_score is not None:
         return result.rerank_score
     if profile.search.search_type == "vector" and result.similarity is not None:
@@ -294,7 +290,10 @@ class AttachmentLines:
         return cls(head="\n".join(lines[:place]), post=lines[place], attachment=tuple(lines[place + 1 :]))
 
     def of_post(self, title: str, metadata: Mapping[str, Any]) -> Iterator[str]:
-        """Yield the line for a post, then a text for each attachment. Lines with an empty field are left out."""
+        """Yield the text for a post, then a text for each attachment, which may have several lines.
+
+        Lines with an empty field are left out.
+        """
         attachments = attachments_of(metadata)
         if attachments:
             yield self.post.replace("{title}", title)

@@ -74,9 +74,9 @@ def rerank(trace: RetrievalTrace, translation: Translation, scored: list[ScoredH
 
 
 def _result_limit(trace: RetrievalTrace) -> int | None:
-    """Return how many hits the reranker should return (source 000 in docs/sources.md: topN 5), or `None` for all.
+    """Return the maximum number of hits which the reranker returns, or `None` for all hits.
 
-    All are needed if the evidence is judged afterwards.
+    Source 000 in docs/sources.md sets topN to 5.
     """
     ranking = trace.profile.ranking
     return trace.top_k if ranking.rerank_top_n and not ranking.only_evidence else None
@@ -85,10 +85,9 @@ def _result_limit(trace: RetrievalTrace) -> int | None:
 def _by_wording(
     trace: RetrievalTrace, translation: Translation, scored: list[ScoredHit]
 ) -> list[tuple[str, list[ScoredHit]]]:
-    """Group hits by the wording with which the reranker compares them: return (wording, hits).
+    """Return (question text, hits): the text with which the reranker compares these hits.
 
-    Hits in the user's language go with the original question, all others with the translation. A translation would lose
-    words and names which the question shares with hits in the user's language. Hits in both languages need two calls.
+    Hits in the user's language are compared with the original question, the rest with the translation.
     """
     if not translation.translated_from or not trace.profile.ranking.rerank_each_wording:
         return [(translation.query, scored)]

@@ -204,7 +204,6 @@ class Retriever:
 
 
 def _find(trace: RetrievalTrace) -> GroupPassages:
-    """Search one group of collections with equal settings, and return the ordered hits."""
     trace.thresholds = thresholds_of(trace)
     parsed = _parse_question(trace)
     hits = search(trace, parsed)
@@ -252,7 +251,6 @@ def _rank(
     names: Names,
     countries: Set[str],
 ) -> list[ScoredHit]:
-    """Return the hits scored, reranked and ordered. Hits for the question's companies and countries come first."""
     by_country = of_countries(countries, distinct)
     chunks = {result.chunk_id for result in distinct if result.document_id in by_country.matching}
     # Measure the usual similarity without passages from other countries.
@@ -280,10 +278,6 @@ def _score_of_place(
     hits_of_place: SearchHits,
     score: Callable[[list[SearchResult], SearchHits], list[ScoredHit]],
 ) -> list[ScoredHit]:
-    """Score further hits for the user's city or country, and return only these.
-
-    They are scored separately, to leave the other hits' usual similarity unchanged.
-    """
     distinct_ids = {result.chunk_id for result in distinct}
     further = [result for result in hits_of_place.results if result.document_id in trace.of_place]
     both = [*distinct, *(result for result in further if result.chunk_id not in distinct_ids)]
@@ -291,7 +285,6 @@ def _score_of_place(
 
 
 def _select_citable(trace: RetrievalTrace, scored: list[ScoredHit]) -> list[ScoredHit]:
-    """Return the hits which may be cited, and record whether they answer the question."""
     is_required = trace.profile.ranking.only_evidence
     with trace.step("evidence") as step:
         citable = select_citable(scored) if is_required else scored
@@ -315,10 +308,6 @@ def _order(trace: RetrievalTrace, scored: list[ScoredHit]) -> list[ScoredHit]:
 
 
 def _own_place_first(merged: MergedPassages) -> MergedPassages:
-    """Move hits for the user's city or country to the front if they may answer.
-
-    The search's order is kept in `search_order`.
-    """
     trace = merged.trace
     own_documents = documents_of_own_place(trace, [*merged.scored, *merged.of_place])
     if not own_documents:
@@ -400,7 +389,6 @@ def respond(
 
 
 def _metadata(trace: RetrievalTrace, cited: Sequence[ScoredHit]) -> Mapping[UUID, Mapping[str, Any]]:
-    """Return the documents' metadata for formatting passages; with a `context_format`, it includes the arrival day."""
     if not trace.facts:
         trace.facts = read_facts(trace.database, trace.question.identity, [item.result for item in cited])
     has_form = bool(trace.profile.answer.context_format)
@@ -410,10 +398,6 @@ def _metadata(trace: RetrievalTrace, cited: Sequence[ScoredHit]) -> Mapping[UUID
 def _metadata_for_readers(
     metadata: Mapping[UUID, Mapping[str, Any]], items: Iterable[ScoredHit], question: Question, profile: Profile
 ) -> dict[UUID, Mapping[str, Any]]:
-    """Return the metadata shown to readers, by document.
-
-    If the collection has a format for posts, all metadata is shown; for web pages only the address.
-    """
     forms = {other.id: profile_of(other).answer.context_format for other in question.others}
     forms[question.collection.id] = profile.answer.context_format
     posts = {item.result.document_id for item in items if forms.get(item.result.collection_id)}
@@ -426,7 +410,6 @@ def _metadata_for_readers(
 def _name_collections(
     citations: Sequence[Citation], cited: Sequence[ScoredHit], question: Question
 ) -> tuple[Citation, ...]:
-    """Return the citations with their collections' names, if several collections were searched."""
     if not question.others:
         return tuple(citations)
     names = {collection.id: collection.name for collection in (question.collection, *question.others)}

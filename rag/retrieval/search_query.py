@@ -292,7 +292,6 @@ def _nearest_korean_words(unknown: list[str], texts: list[str]) -> dict[str, str
 
 
 def _rests(word: str) -> list[tuple[str, str]]:
-    """Return (text before, text after) for each character position in a word."""
     return [(word[:i], word[i + 1 :]) for i in range(len(word))]
 
 
@@ -303,9 +302,9 @@ def _is_korean_slip(word: str, other: str) -> bool:
 
 
 def _likeliest(word: str, close: Mapping[str, int]) -> str:
-    """Return the word which shares the longest beginning with the unknown word; among equals, the most frequent.
+    """Return the word which has the longest beginning in common with the unknown word.
 
-    People seldom mistype the beginning.
+    People seldom mistype the beginning. Among equals, the most frequent word wins.
     """
     return max(close, key=lambda other: (_shared_start(word, other), close[other], other))
 
@@ -320,7 +319,6 @@ def _shared_start(word: str, other: str) -> int:
 
 
 def _one_slip_away(unknown: Sequence[str], document_words: Sequence[str]) -> list[list[int]]:
-    """For each unknown word, return the indexes of document words which differ by one slip."""
     if not unknown or not document_words:
         return [[] for _ in unknown]
     distances = cdist(unknown, document_words, scorer=OSA.distance, score_cutoff=1, dtype=np.uint8)

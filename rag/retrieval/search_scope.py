@@ -131,7 +131,6 @@ class ScopeReading:
         return contents
 
     def _breadth(self, contents: ScopeContents) -> int:
-        """Return the vector index's search breadth; 0 without an index, or if the collection has grown too much."""
         pending = (self._index or self._ask_index()) if contents.is_large else None
         breadth, measured = (pending.fetchone() if pending else None) or (0, 0)
         return int(breadth) if contents.passages <= MOST_GROWTH * measured else 0

@@ -89,9 +89,9 @@ def _search_within(
 
 
 def _filter_hits(trace: RetrievalTrace, hits: SearchHits, filters: SearchFilters) -> SearchHits:
-    """Return the hits which match the categories and years in the question.
+    """Keep the hits which match the categories and years in the question.
 
-    A filter which would leave no hits is ignored. Required by source 001 in docs/sources.md, step 4.
+    A filter without any match is ignored (source 001 in docs/sources.md, step 4).
     """
     # The caller's conditions were part of the search and replace those read from the question.
     filters = replace(
@@ -122,9 +122,6 @@ def _describe_filter(
 
 
 def _combine_filters(trace: RetrievalTrace, of_question: SearchFilters) -> SearchFilters:
-    """Combine the caller's filters with filters read from the question, and return the result. The caller's value
-    wins.
-    """
     caller_filters = trace.filters
     return replace(
         caller_filters,

@@ -15,8 +15,6 @@ from rag.text.relative_days import whole_words
 
 @dataclass(frozen=True)
 class _Words:
-    """A language's words for asking since when a rule applies."""
-
     #: Always asks for a past day: "since when".
     since: str
     #: Asks for a day in the past only beside a figure or a word like "valid"; "From when may I take leave?" does not.

@@ -233,7 +233,10 @@ class VectorIndexes:
 
     @contextmanager
     def _owner(self, name: str) -> Iterator[psycopg.Connection]:
-        """Yield a connection as the tables' owner, who alone may build an index. A lock prevents parallel builds."""
+        """Yield a connection with the owner role, the only role which may build an index.
+
+        A lock prevents parallel builds.
+        """
         with psycopg.connect(self._owner_conninfo, autocommit=True, prepare_threshold=None) as owner:
             owner.execute("SELECT set_config('search_path', 'public, extensions, pg_temp', false)")
             version = str((owner.execute(queries["pgvector_version"]).fetchone() or ("0",))[0])
@@ -248,7 +251,7 @@ class VectorIndexes:
         return int(self._database.fetch_value(collection.tenant_id, "keyword_total", **parameters))
 
     def _questions(self, collection: Collection) -> FloatMatrix | None:
-        """Embed questions asked in the collection earlier; `None` without questions, or if the embedder fails."""
+        """Embed earlier questions in the collection. Returns `None` without questions, or if the embedder fails."""
         parameters = {"collection_id": collection.id, "wanted": QUESTIONS}
         with self._database.transaction(collection.tenant_id) as connection:
             texts = [row[0] for row in connection.execute(queries["questions_to_search_for"], parameters).fetchall()]
@@ -269,9 +272,9 @@ class VectorIndexes:
         passages: Sequence[tuple[UUID, HalfVector]],
         breadths: Sequence[int],
     ) -> Measured:
-        """Search by scan and by index for each question and chunk. Return recall and times for each breadth.
+        """Search with and without the index for each question and chunk.
 
-        A search for a chunk ignores the chunk itself.
+        Return recall and times for each search breadth. A search for a chunk ignores the chunk itself.
         """
         question_searches: list[tuple[UUID | None, HalfVector]] = []
         question_searches += [(None, HalfVector(row)) for row in (() if questions is None else questions) if row.any()]
@@ -311,7 +314,7 @@ class VectorIndexes:
     def _search(
         self, collection: Collection, *, is_large: bool = False, breadth: int = 0
     ) -> Callable[[HalfVector], tuple[list[UUID], float]]:
-        """Make a function which searches like the product, and returns the ids found and the milliseconds."""
+        """Return a function which searches, and gives the ids found and the milliseconds."""
         where = {
             "tenant_id": collection.tenant_id, "collection_ids": [collection.id], "wanted": None, "threshold": -1.0,
             "embedding_model": collection.embedding_model, "limit": FUSED_CANDIDATES + 1,
@@ -333,10 +336,6 @@ def _is_dense(collection: Collection) -> bool:
 
 
 class _Way:
-    """The results from a search by scan or by index: the ids found for each query, and the durations in
-    milliseconds.
-    """
-
     def __init__(self, run: Callable[[HalfVector], tuple[list[UUID], float]]) -> None:
         self._run = run
         self.results: list[list[UUID]] = []
@@ -364,7 +363,7 @@ class _Way:
 
 
 def _build(owner: psycopg.Connection, values: Mapping[str, Any], graph_bytes: int) -> None:
-    """Build the index in memory if it fits, and in parallel if the machine has enough shared memory."""
+    """Build the index in memory if possible, and in parallel if the machine has enough shared memory."""
     memory = f"{min(MOST_MEMORY_MB, 64 + 2 * graph_bytes // 2**20)}MB"
     owner.execute(queries["vector_index_memory"], {"memory": memory, "processes": "2"})
     try:

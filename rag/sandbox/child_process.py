@@ -110,7 +110,7 @@ def start_child(
 
 
 def end_child(process: subprocess.Popen[bytes]) -> None:
-    """Kill a child, if it is still running, and close its pipes."""
+    """Kill a child, if still running, and close the pipes."""
     process.kill()
     process.wait()
     for stream in (process.stdin, process.stdout):

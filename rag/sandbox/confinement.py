@@ -213,7 +213,6 @@ def close_own_memory() -> None:
 
 
 def _account(rules: AccessRules) -> tuple[int, int] | None:
-    """Return the user and group to switch to; `None` unless this process is root and may switch."""
     if os.geteuid() != 0 or "account" in rules.without:
         return None
     account = reader_account()
@@ -252,7 +251,6 @@ def _landlock_version() -> int:
 
 
 def _landlock(rules: AccessRules) -> int | None:
-    """Return a descriptor for the Landlock ruleset; `None` without Landlock."""
     if "landlock" in rules.without or not _landlock_version():
         return None
     from landlockpy import AccessFS, Ruleset, Scope
@@ -270,10 +268,7 @@ def _landlock(rules: AccessRules) -> int | None:
 
 @functools.cache
 def _filter(may_execute: bool, may_open: bool, without: frozenset[str]) -> bytes:
-    """Return the seccomp filter program in the kernel's format; empty without seccomp.
-
-    `may_open` allows opening files for reading; `may_execute` also allows executing a program.
-    """
+    """Return the system call filter (seccomp) in the kernel's format; empty if not available."""
     try:
         import seccompy
     except ImportError:  # the package is for Linux only

@@ -74,7 +74,9 @@ def let_pass(account: pwd.struct_passwd, *folders: Path) -> None:
 
 
 def _grant_search(folder: Path, user: int) -> None:
-    """Add execute permission for a user to a folder's POSIX access-control list (acl(5), in the kernel's layout)."""
+    """Let a user enter a folder, by an entry in the folder's POSIX access-control list (acl(5), in the kernel's
+    layout).
+    """
     name, undefined = "system.posix_acl_access", 0xFFFFFFFF
     user_obj, named_user, group_obj, mask, other = 0x01, 0x02, 0x04, 0x10, 0x20
     mode = folder.stat().st_mode

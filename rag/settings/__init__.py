@@ -378,7 +378,7 @@ def load_settings(environment: Mapping[str, str] | None = None, secrets_file: Pa
 
 
 def _require_whole_supabase(settings: Settings) -> None:
-    """Check whether Supabase's settings are complete, and whether settings with fixed choices have an allowed value.
+    """Check whether the Supabase settings are complete, and all settings with fixed choices have an allowed value.
 
     Raises `SettingsError`.
     """

@@ -107,7 +107,7 @@ class Availability:
             connection.close()
 
     def _ask(self, connection: psycopg.Connection | None) -> tuple[psycopg.Connection | None, bool, bool]:
-        """Check the server, using the open connection if there is one.
+        """Check whether the server answers, with the open connection if there is any.
 
         Returns the connection for the next check, whether the server answers, and whether the given connection was
         broken.

@@ -230,7 +230,6 @@ def try_restore(settings: Settings, path: Path, *, decrypt: Encryption | None = 
 
 
 def _decrypted(path: Path, folder: Path, decrypt: Encryption | None) -> Path:
-    """Return the backup's path, after decrypting an encrypted backup into the folder."""
     with path.open("rb") as file:
         if file.read(len(ENCRYPTED)) != ENCRYPTED:
             return path
@@ -282,10 +281,9 @@ def _require_built_in(settings: Settings) -> None:
 
 @contextmanager
 def _moment_with_files(server: EmbeddedServer, archive: tarfile.TarFile, folder: Path) -> Iterator[Moment]:
-    """Copy a snapshot's original files to the archive, and yield the snapshot, which stays open for `pg_dump`.
+    """Copy the original files to the archive, and yield the matching database snapshot.
 
-    If a file is deleted before it is copied, a newer snapshot is taken, which no longer refers to the file. Raises
-    `SettingsError` if files stay missing.
+    If a file is deleted meanwhile, a newer snapshot is taken. Raises `SettingsError` if files stay missing.
     """
     archived: set[str] = set()
     for _ in range(MOST_MOMENTS):
@@ -310,7 +308,6 @@ def _moment_with_files(server: EmbeddedServer, archive: tarfile.TarFile, folder:
 
 
 def _extract_files(archive: tarfile.TarFile, folder: Path, referenced: set[str]) -> set[str]:
-    """Extract the originals to which the database refers, except damaged files. Return their names."""
     extracted: set[str] = set()
     for member in archive:
         name = member.name.removeprefix(f"{FILES}/")
@@ -336,7 +333,7 @@ def _read(archive: tarfile.TarFile, member: str | tarfile.TarInfo) -> bytes:
 
 
 def _open_member(archive: tarfile.TarFile, member: str | tarfile.TarInfo) -> IO[bytes]:
-    """Return an archive member as a byte stream. Names and links in the archive are ignored and can do no harm.
+    """Open a member of an archive; names and links in the archive can do no harm.
 
     Raises `KeyError` if the member is missing or no file.
     """
@@ -347,14 +344,13 @@ def _open_member(archive: tarfile.TarFile, member: str | tarfile.TarInfo) -> IO[
 
 
 def _contents(connection: psycopg.Connection) -> tuple[int, list[str]]:
-    """Return the database's number of documents, and the applied migrations' names."""
     documents = connection.execute("SELECT count(*) FROM documents").fetchone()
     migrations = connection.execute("SELECT name FROM rag_migrations ORDER BY name").fetchall()
     return (documents[0] if documents else 0), [name for (name,) in migrations]
 
 
 def _referenced(connection: psycopg.Connection) -> set[str]:
-    """Return the original files to which all tenants' documents refer, each in the form "tenant/key"."""
+    """Return the original files needed by all documents, each in the form "tenant/key"."""
     rows = connection.execute("SELECT tenant_id, file_path FROM documents WHERE file_path <> ''").fetchall()
     return {f"{tenant}/{path}" for tenant, path in rows}
 

@@ -426,7 +426,6 @@ class Database:
         *,
         plans: Plans = "auto",
     ) -> Result:
-        """Run a named statement in a separate transaction, in a single round trip, and return the result."""
         with self._session() as session, Pipeline(session, WRITABLE) as pipeline:
             pipeline.execute(ENTER, entering(self.key, who, plans=plans))
             result = pipeline.run(queries[name], parameters)
@@ -435,11 +434,10 @@ class Database:
 
     @contextmanager
     def _session(self) -> Iterator[Session]:
-        """Yield a connection from the pool, and commit before returning it, because the pool would do so in a different
-        thread.
+        """Yield a connection from the pool, and commit at the end.
 
-        Raises `NotFound` if a referenced row is missing, and `DatabaseUnavailable`, within about two seconds if the
-        server does not answer.
+        Raises `NotFound` if a referenced row is missing, and `DatabaseUnavailable` if the server does not answer for
+        two seconds.
         """
         try:
             session = self._connection()
@@ -472,7 +470,6 @@ class Database:
         return stats.get("pool_size", 0), stats.get("pool_available", 0), stats.get("requests_waiting", 0)
 
     def _check_pool(self) -> None:
-        """Replace broken connections before callers get them."""
         self._types = None  # the server may have been restored, with other numbers for them
         with suppress(PoolClosed, PoolTimeout, psycopg.Error):
             self._pool.check()
@@ -493,10 +490,6 @@ class Database:
 
 
 def _ask_changes(pipeline: Pipeline, who: Who, owner_id: UUID | None) -> PendingResult:
-    """Request how often searchable content and, with `owner_id`, the owner's conversations have changed.
-
-    A standby with the same counts has all these changes.
-    """
     if owner_id is None:
         return pipeline.execute(queries["tenant_changes"], {"tenant_id": tenant_of(who)})
     return pipeline.execute(queries["history_changes"], {"owner_id": owner_id})
@@ -507,7 +500,6 @@ def _counts(result: PendingResult) -> tuple[int, ...]:
 
 
 def _connection_options(conninfo: str) -> dict[str, Any]:
-    """Return timeouts for an unreachable server, except those which the address sets."""
     options = {"connect_timeout": CONNECT_SECONDS, "tcp_user_timeout": UNREACHABLE_MS}
     try:
         address_options = conninfo_to_dict(conninfo)

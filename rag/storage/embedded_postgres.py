@@ -332,7 +332,7 @@ def _read_or_make_passwords(folder: Path) -> dict[str, str]:
 def _socket_path(folder: Path) -> Path:
     """Return the folder for the server's socket.
 
-    This is the data folder, or the system's temporary folder if the path is too long.
+    This is the system's temporary folder if the path in the data folder would be too long.
     """
     socket = folder / "socket"
     if len(os.fsencode(socket)) <= LONGEST_SOCKET_FOLDER:
@@ -403,10 +403,9 @@ def _shared_buffers_mb() -> int:
 
 
 def _start_unless_running(cluster: Path, account: pwd.struct_passwd | None, superuser: str) -> None:
-    """Start the server, unless already running. Raises `SettingsError` after 30 seconds or if the disk is full.
+    """Start the server unless it is running. Raises `SettingsError` after 30 seconds or if the disk is full.
 
-    After a `kill -9`, the old processes need a moment to disappear. Until then Postgres refuses to start; Postgres
-    detects them by the pid file, which we therefore keep.
+    After a `kill -9`, Postgres refuses to start until the old processes have ended.
     """
     began = time.monotonic()
     while True:
@@ -462,9 +461,9 @@ def _run(
 
 
 def _server_process(cluster: Path) -> int | None:
-    """Return the server's process id from its pid file, or `None` if this folder's Postgres has no such process.
+    """Return the server's process id from the pid file, or `None` if the server is not running.
 
-    After a crash, a different process may have the id, even a server for a different folder.
+    After a crash, a different process may have this id.
     """
     try:
         process = int((cluster / "postmaster.pid").read_text("utf-8").splitlines()[0])
@@ -480,7 +479,6 @@ def _server_process(cluster: Path) -> int | None:
 
 
 def _is_server_process(process: int, words: list[bytes], cluster: Path) -> bool:
-    """Whether a process is a Postgres process for this data folder, judged by working folder or command line."""
     try:
         return Path(f"/proc/{process}/cwd").samefile(cluster)
     except OSError:
@@ -488,7 +486,7 @@ def _is_server_process(process: int, words: list[bytes], cluster: Path) -> bool:
 
 
 def _end_orphans(cluster: Path) -> None:
-    """Kill the processes left by a dead server, because they still hold shared memory and prevent a new start."""
+    """Kill the processes which a dead server has left, because they prevent a new start."""
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             words = (folder / "cmdline").read_bytes()
@@ -506,8 +504,7 @@ REVOKE EXECUTE ON FUNCTION lo_creat(integer), lo_create(oid), lo_from_bytea(oid,
 def _create_roles(superuser: str, passwords: dict[str, str]) -> None:
     """Create the tables' owner, the application's role and the database, if missing.
 
-    Postgres cannot forbid a role to change its own password and settings. If an injected statement changed them, they
-    are reset here.
+    Roles can change their password and settings, so both are reset here.
     """
     with psycopg.connect(superuser, autocommit=True) as connection:
         present = {row[0] for row in connection.execute("SELECT rolname FROM pg_roles").fetchall()}

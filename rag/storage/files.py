@@ -73,7 +73,6 @@ class FileStore:
         return key
 
     def _close_folder(self) -> None:
-        """Allow only the owner to list the folder. This keeps out the account under which untrusted files are read."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self.folder.stat().st_mode & 0o077:
             self.folder.chmod(0o700)
@@ -110,7 +109,7 @@ class FileStore:
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    """Write a file which appears under `path` only when complete: a kill leaves no partial file."""
+    """Write a file in such a way that a kill leaves no partial file under `path`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         descriptor = os.open(path.parent, os.O_TMPFILE | os.O_WRONLY, 0o600)

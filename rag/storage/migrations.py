@@ -139,9 +139,9 @@ def _require_all_replaced(replaced: set[str]) -> None:
 
 
 def _record_of_the_supabase_cli(connection: psycopg.Connection) -> tuple[bool, set[str]]:
-    """Return whether this database has the Supabase CLI's table of migrations, and the versions recorded there.
+    """Return whether the Supabase CLI's table of migrations exists, and the versions recorded there.
 
-    We read and write this table, so that both tools can be used.
+    We also write to this table, which keeps both tools usable.
     """
     there = connection.execute(
         "SELECT coalesce(has_table_privilege(to_regclass('supabase_migrations.schema_migrations'), 'SELECT, INSERT'), "

@@ -224,7 +224,6 @@ class Pipeline:
         self._expected.append(answer)
 
     def _is_worth_preparing(self, key: Key, prepared: Mapping[Key, bytes]) -> bool:
-        """Whether to prepare a statement: at once if every question needs it, else after several uses."""
         if key[1] is None or self._prepares_at_once:
             return True
         seen = self._session.seen
@@ -232,9 +231,6 @@ class Pipeline:
         return seen[key] > PREPARED_AFTER and len(prepared) < MOST_PREPARED
 
     def _ask_again(self, forgotten: dict[Key, bytes]) -> None:
-        """Start the transaction again after the server lost its prepared statements: roll back, prepare and send
-        everything.
-        """
         forgotten.clear()
         self._clear()
         for command in ("ROLLBACK", self._begin):
@@ -255,7 +251,6 @@ class Pipeline:
         self._pgconn.exit_pipeline_mode()
 
     def _roll_back(self) -> None:
-        """Roll back in any state, or close the connection if this fails."""
         try:
             self._clear()
             self._command("ROLLBACK")
@@ -291,7 +286,6 @@ class Pipeline:
         self._expected.append(None)
 
     def _receive(self) -> None:
-        """Receive the next result, for the statement which has waited longest. Raises the server's error."""
         result = self._result()
         if result is None:
             raise OperationalError("the connection is lost")
@@ -321,7 +315,7 @@ class Pipeline:
             self._poll.modify(self._pgconn.socket, select.POLLIN)
 
     def _dump_value(self, value: Any) -> tuple[bytes | None, pq.Format]:
-        """Convert a parameter's value to (bytes, format): binary for types with a slow text form, else text."""
+        """Convert a parameter to (bytes, format): binary for types with a slow text form, else text."""
         if value is None:
             return None, TEXT
         if isinstance(value, str) and "\0" not in value:

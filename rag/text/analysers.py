@@ -179,9 +179,9 @@ def _word(word: str, language: str) -> tuple[str, ...]:
 
 
 def _lower(text: str) -> str:
-    """Return the text in lower case and NFKC form.
+    """Return the text in lower case and in Unicode form NFKC.
 
-    "İ" becomes "i" first, because Python's `lower` adds a combining dot, which would split the word.
+    "İ" becomes "i" first, because `str.lower` adds a combining dot, which would split the word.
     """
     return unicodedata.normalize("NFKC", text).replace("İ", "i").lower()
 

@@ -62,7 +62,7 @@ class Boundaries:
 
     @cached_property
     def _has_plain_paragraphs(self) -> bool:
-        r"""Whether no empty line contains spaces. Then a search for "\n\n" finds paragraph ends without a pattern."""
+        r"""Whether no empty line contains spaces. A plain search for "\n\n" then finds all paragraph ends."""
         return SPACED_PARAGRAPH.search(self.text) is None
 
     def last(self, kind: re.Pattern[str], low: int, high: int) -> int | None:
@@ -106,7 +106,6 @@ class Boundaries:
 
     @cached_property
     def _rows(self) -> list[Row]:
-        """Return the rows of all tables. No boundary lies inside a row."""
         return [row for table in tables_in(self.text) for row in (*filter(None, [table.heads]), *table.rows)]
 
     def _is_in_row(self, place: int) -> bool:

@@ -159,7 +159,6 @@ def years_in(text: str, today: date) -> tuple[int, ...]:
 
 
 def _span(match: re.Match[str], today: date) -> tuple[date, date] | None:
-    """Return the first and last day of the period in a match; `None` for an impossible date."""
     parts = {name: value for name, value in match.groupdict().items() if value}
     try:
         if "y" in parts:
@@ -192,7 +191,7 @@ def _relative(parts: dict[str, str]) -> tuple[str, str]:
 
 
 def _latest_year(month: int, day: int, today: date) -> int:
-    """Return the latest year in which a month or day is not in the future: in June 2025, "July" means July 2024."""
+    """Return the latest year in which a month or day is not in the future. In June 2025, "July" means July 2024."""
     return today.year if (month, day or 1) <= (today.month, today.day) else today.year - 1
 
 

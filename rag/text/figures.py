@@ -172,10 +172,7 @@ def _numeric_days(parts: list[int]) -> list[Day]:
 
 
 def _is_same_day(claimed: Day, source: Day) -> bool:
-    """Whether a claimed date matches a date in the source.
-
-    The months must be equal. The claim may lack the day, and either date the year.
-    """
+    """Whether a claimed date matches a date in the source. The claim may lack the day, and both may lack the year."""
     if claimed[1] != source[1] or (claimed[2] is not None and claimed[2] != source[2]):
         return False
     return claimed[0] is None or source[0] is None or claimed[0] == source[0]
@@ -189,7 +186,6 @@ def _is_in_source(figure: str, source_figures: frozenset[str]) -> bool:
 
 
 def _plain_digits(text: str) -> str:
-    """Return a text in which digits from any script are 0–9, and full-width characters are ordinary."""
     return text if text.isascii() else NOT_ASCII.sub(_plain_character, text)
 
 
@@ -205,7 +201,6 @@ def _plain_character(match: re.Match[str]) -> str:
 
 
 def _figures_in(text: str) -> list[str]:
-    """Return the numbers in a text as they are written. A date in digits gives three numbers."""
     numbers = [number for date in DATE.findall(text) for number in date]
     return numbers + NUMBER.findall(DATE.sub(" ", text))
 

@@ -80,8 +80,6 @@ _ALPHABETS = {
 
 @dataclass(frozen=True)
 class _Evidence:
-    """The likeliest language for a text by script and function words, and the lead over the next language."""
-
     language: str
     #: The distance to the next language's score.
     lead: float
@@ -160,12 +158,11 @@ def _can_be(text: str, language: str, evidence: _Evidence) -> bool:
 
 
 def _code(language: str) -> str:
-    """Return the ISO 639-1 code in a locale, for example "pt" for "pt-BR"."""
     return re.split("[-_]", language.strip().lower(), maxsplit=1)[0]
 
 
 def _probabilities(text: str) -> Mapping[str, float]:
-    """Return each language's probability from the statistical detector; {} without evidence."""
+    """Return the probability by language, from the statistical detector; {} without evidence."""
     # Each answer asks again about the beginnings of its cited passages.
     return _cached_probabilities(text) if len(text) <= _REMEMBERED_CHARACTERS else _detect(text)
 
@@ -217,9 +214,7 @@ def _owners(word: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=20_000)
 def _owners_of_misspelt(word: str) -> tuple[str, ...]:
-    """Return the languages with a function word which differs only in two swapped letters: for "teh" and "waht",
-    English.
-    """
+    """Return the languages with a function word which differs only in two swapped letters, like "teh" for "the"."""
     if not 3 <= len(word) <= _LONGEST_EXCHANGED:
         return ()
     exchanged = (word[:i] + word[i + 1] + word[i] + word[i + 2 :] for i in range(len(word) - 1))
@@ -228,10 +223,6 @@ def _owners_of_misspelt(word: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def _detector() -> LanguageDetector:
-    """Return the statistical detector, loaded on first use, in 0.1 s and 20 MB.
-
-    It uses the low-accuracy models: a tenth of the size, equally accurate on questions.
-    """
     codes = {code.upper() for code in DETECTED}
     languages = [language for language in Language.all() if language.iso_code_639_1.name in codes]
     return LanguageDetectorBuilder.from_languages(*languages).with_low_accuracy_mode().build()

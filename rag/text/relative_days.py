@@ -14,8 +14,6 @@ from functools import cache
 
 @dataclass(frozen=True)
 class _Words:
-    """A language's patterns for last year, next year, last month and next month."""
-
     last_year: str
     next_year: str
     last_month: str
@@ -124,7 +122,10 @@ def write_out_dates(text: str, language: str, today: date) -> str:
 
 
 def _replace_phrase(text: str, match: re.Match[str], code: str, today: date, months: int) -> str:
-    """Replace a matched phrase by a year (`months` is ±12) or a month (`months` is ±1), counted from today."""
+    """Replace a phrase like "last year" by a year or month.
+
+    `months` is the distance from today: 12 or -12 for a year, 1 or -1 for a month.
+    """
     count = today.year * 12 + today.month - 1 + months
     year, month = count // 12, count % 12 + 1
     before, after = text[: match.start()], text[match.end() :]

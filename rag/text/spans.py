@@ -88,8 +88,6 @@ def chunks_from_spans(
 
 
 class _ColumnHeadings:
-    """Finds the column headings for chunks that start inside a table."""
-
     def __init__(self, text: str) -> None:
         self._text = text
         self._tables = [table for table in tables_in(text) if table.heads is not None]
@@ -161,7 +159,6 @@ def section_paths(sections: Sequence[Section]) -> list[str]:
 
 
 def _section_of(start: int, end: int, starts: Sequence[int], paths: Sequence[str]) -> str:
-    """Return the path of the section which has the most text between `start` and `end`."""
     first = bisect_right(starts, start) - 1
     last = bisect_right(starts, end - 1) - 1
     best, longest = "", 0

@@ -94,10 +94,9 @@ def _blocks(text: str) -> Iterator[list[Row]]:
 
 
 def _join_lines(lines: Sequence[re.Match[str]], width: int) -> tuple[int, tuple[str, ...]]:
-    """Join a row's lines if cells have several lines.
+    """Join the lines in a row with multi-line cells, and return the number of lines and the cells.
 
-    Returns the number of lines, and the cells. If the lines do not give exactly `width` cells, or are Markdown, only
-    the first line is the row.
+    If this does not give `width` cells, or in Markdown, only the first line is the row.
     """
     first = cells_of(lines[0][0])
     cells = list(first)
@@ -120,7 +119,6 @@ def _join_lines(lines: Sequence[re.Match[str]], width: int) -> tuple[int, tuple[
 
 
 def _is_followed_by_row(lines: Sequence[re.Match[str]], place: int) -> bool:
-    """Whether a short line directly before a table row continues the last cell of the row above."""
     if place + 1 >= len(lines) or len(lines[place][0]) > LONGEST_HEAD:
         return False
     return lines[place + 1].start() == lines[place].end() + 1 and bool(cells_of(lines[place + 1][0]))
@@ -152,10 +150,9 @@ def are_heads(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _is_like_those_below(column: Sequence[str]) -> bool:
-    """Whether a column's first cell is a date or an address like at least half the cells below.
+    """Whether the first cell in a column is data and no heading.
 
-    The first row is then data. "January 1" above "March 31" is a date. "1 year" above "20 days" is not: dates have
-    several month names, amounts a single unit.
+    True for a date or address if at least half the cells below have the same form.
     """
     first, *below = column
     if not VALUE.search(first):
@@ -283,7 +280,6 @@ def _spans_columns(row: Sequence[str | None]) -> bool:
 
 
 def _has_heads_below(row: Sequence[str | None], below: Sequence[str | None]) -> bool:
-    """Whether the next row has cells below a cell which spans several columns."""
     spanned = {
         place
         for before, place in pairwise(range(len(row)))

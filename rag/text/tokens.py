@@ -78,9 +78,9 @@ def estimate_tokens(text: str, *, model: str = "") -> int:
 
 
 def _classify(text: str) -> tuple[bytes, bytes]:
-    """Return two byte strings with a byte for each character: its class, and its lower-case letter.
+    """Return two byte strings: a class for each character, and the lower-case letter.
 
-    The letter is "~" if accented, and blank for other characters. Byte strings avoid a Python loop over characters.
+    Byte strings avoid a slow Python loop over characters.
     """
     if text.isascii():
         of_ascii, letters_of_ascii = _ascii_tables()
@@ -92,7 +92,6 @@ def _classify(text: str) -> tuple[bytes, bytes]:
 
 
 def _runs(kinds: bytes, classes: bytes) -> list[bytes]:
-    """Return the runs of consecutive characters with a class in `classes`."""
     if not any(kind in kinds for kind in classes):
         return []
     return kinds.translate(_only(classes)).split()
@@ -117,7 +116,6 @@ def _ascii_tables() -> tuple[bytes, bytes]:
 
 @cache
 def _tables() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return class and lower-case letter for each character in the Basic Multilingual Plane."""
     characters = [chr(code) for code in range(LAST + 1)]
     kinds = [_kind(character) for character in characters]
     letters = [

@@ -175,7 +175,6 @@ def draw_metrics(who: Identity, summary: Summary, period: Period, *, zone: str, 
 
 
 def _draw_context(who: Identity, summary: Summary, period: Period, *, zone: str, shows_names: bool) -> None:
-    """Explain which periods are compared, what to expect with little data, and who sees names."""
     now, before = summary.current, summary.previous
     words = ""
     if before.questions:
@@ -308,7 +307,6 @@ def draw_overview(
 
 
 def _draw_ways_on(now: Totals) -> None:
-    """Draw buttons which lead from poor results to the affected questions, and to remedies."""
     not_helpful = now.rated - now.helpful
     ways: list[tuple[int, str, str, Callable[..., None]]] = [
         (

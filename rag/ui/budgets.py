@@ -130,7 +130,7 @@ def draw_broken_by(who: Who, cost: Decimal | None) -> None:
 
 
 def _spent_fraction(budget: Budget) -> float:
-    """Return a budget's spent fraction: above 1 if overspent. A zero budget counts as fully spent."""
+    """Return a budget's spent fraction, above 1 if overspent. For a zero budget, the fraction is 1."""
     return float(budget.spent / budget.amount) if budget.amount else 1.0
 
 

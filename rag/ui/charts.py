@@ -276,9 +276,6 @@ def waterfall_figure(timing: Mapping[str, float]) -> Any:
 
 
 def _apply_plain_look(figure: Any, *, height: int = 280, legend: bool = True, money_axis: bool = False) -> Any:
-    """Give a Plotly figure the product's plain look: no frame, few lines, legend on top. Changes and returns the
-    figure.
-    """
     figure.update_layout(
         height=height,
         margin={"l": 8, "r": 8, "t": 32 if legend else 8, "b": 8},
@@ -325,13 +322,11 @@ def _by_day(figure: Any, period: Period) -> Any:
 
 
 def _count_upwards(figure: Any, most: int) -> None:
-    """Show only whole numbers on an axis with few questions."""
     if most <= FEW:
         figure.update_yaxes(dtick=1)
 
 
 def _remove_title_space(figure: Any) -> Any:
-    """Remove the space Plotly reserves for an axis title, because there is no title."""
     figure.update_xaxes(automargin=False)
     figure.update_layout(margin_b=30)
     return figure

@@ -138,22 +138,19 @@ class ChatScope:
 
     @property
     def _categories(self) -> tuple[str, ...]:
-        """Return the chosen categories' slugs on a notice board; an empty tuple means all categories."""
+        """Return the chosen category slugs on a notice board; an empty tuple means all categories."""
         chosen = st.session_state.get("chat_categories") or ()
         names = self._category_names if chosen else {}
         return tuple(slug for slug in chosen if slug in names)
 
     @property
     def _years(self) -> tuple[int, ...]:
-        """Return the chosen years; an empty tuple means all years."""
         chosen = st.session_state.get("chat_years") or ()
         return tuple(year for year in chosen if year in self._known_years) if chosen else ()
 
     @cached_property
     def _known_years(self) -> tuple[int, ...]:
-        """Return the years to choose from; empty if the profile has no filter by year, or has a metadata field for the
-        year.
-        """
+        """Return the years to choose from; empty if the documents cannot be filtered by year."""
         profile = self.profile
         by_year = profile.understanding.filter_by_year or profile.understanding.filter_by_date or self._is_board
         if not by_year or "year" in profile.search.metadata_filters:
@@ -162,12 +159,10 @@ class ChatScope:
 
     @cached_property
     def _category_names(self) -> dict[str, str]:
-        """Return post category names by slug; empty unless the collection is a notice board."""
         return self.library.categories(self.identity, self.collection.id) if self._is_board else {}
 
     @property
     def _chosen(self) -> tuple[UUID, ...]:
-        """Return the documents which the person has chosen, even if some no longer exist."""
         chosen = st.session_state.get("chat_documents") or ()
         return tuple(document_id for document_id in chosen if isinstance(document_id, UUID))
 
@@ -300,7 +295,6 @@ class ChatScope:
         return plain(", ".join([*([label] if chosen or not narrowed else []), *narrowed]))
 
     def _draw_fields(self) -> None:
-        """Draw categories, years, importance, documents, and a choice for each metadata field with values."""
         if self._category_names:
             names = name_labels(self._category_names)
             keep_chosen("chat_categories")
@@ -343,7 +337,6 @@ class ChatScope:
                 )
 
     def _draw_documents(self) -> None:
-        """Draw the choice of documents. If the documents are too many for a list, a search box limits the list."""
         offered = self._named(limit=MOST_OFFERED + 1)
         if len(offered) > MOST_OFFERED:
             text = st.text_input(
@@ -390,8 +383,9 @@ def take_up_narrowing(conversation: Conversation | None) -> None:
 
 
 def _take_up_chosen(stored: dict[str, Any], conversation: Conversation | None) -> None:
-    """Restore the scope which `ChatScope.keep_chosen_in_address` kept. Malformed values raise Python's errors, for
-    example `KeyError`.
+    """Restore the scope which `ChatScope.keep_chosen_in_address` kept.
+
+    Malformed values raise `KeyError` and other built-in errors.
     """
     collection_id = UUID(stored["in"])
     _take_up(stored, collection_id)

@@ -205,9 +205,9 @@ def draw_preview(
 def _ask_for_models(
     previews: Previews, collection: Collection, before: Profile, after: Profile, questions: int, key: str
 ) -> bool:
-    """Draw a checkbox for using paid models, with the cost; return whether it is ticked.
+    """Draw a checkbox for using paid models, with the cost, and return whether the user ticked the box.
 
-    If no paid models are configured, return `False`.
+    Returns `False` if no paid models are configured.
     """
     estimate = previews.estimate(collection, before, after, questions=questions)
     if estimate == 0:

@@ -153,9 +153,7 @@ def _draw_field(field: Setting, collection: Collection, profile: Profile, change
 
 
 def _help_text(field: Setting, profile: Profile) -> str:
-    """Return a setting's help. If the setting has no effect at present, name the other setting and the
-    values required.
-    """
+    """Return the help for a setting. If the setting has no effect at present, the help says which setting to change."""
     if field.only_with is None or field.has_effect(profile):
         return _(field.help)
     other, values = field.only_with
@@ -181,9 +179,6 @@ def _close() -> None:
 def _choose(
     name: str, identity: Identity, collection: Collection, profile: Profile, changed: Profile, on_save: Save
 ) -> None:
-    """Ask before applying a preset. The dialog shows its effect, each setting before and after, and results for recent
-    questions.
-    """
     preset = preset_by_name(name)
     changes = changes_of(preset, profile, collection) if preset else {}
     if preset is None or not changes:
@@ -228,7 +223,6 @@ def _change(
 
 
 def _draw_trial(field: Setting, value: Any, identity: Identity, collection: Collection, changed: Profile) -> None:
-    """Draw a preview for an entered value, if the value is valid and differs from the current value."""
     try:
         typed = _typed(field, value)
         is_other = changed.with_overrides({field.name: typed}).value(field.name) != changed.value(field.name)

@@ -165,7 +165,6 @@ def until(moment: datetime) -> str:
 
 
 def _draw_runs(syncs: Syncs, identity: Identity, collection: Collection, forms: Forms) -> None:
-    """Draw each source's last sync and the earlier syncs, and follow running syncs."""
     runs = [run for run in syncs.runs(identity, collection.id, limit=MOST_RUNS) if run.kind in forms]
     if not runs:
         st.caption(_("Not synced yet."))

@@ -175,7 +175,7 @@ def _rename(conversations: Conversations, identity: Identity, target: Conversati
 def _delete(conversations: Conversations, identity: Identity, target: Conversation, on_open: Open | None) -> None:
     """Ask whether to delete a conversation.
 
-    `on_open` is set only for the open conversation, and then opens an empty page.
+    `on_open` opens an empty page, and is given only for the open conversation.
     """
 
     def take_away() -> None:

@@ -295,7 +295,10 @@ def file_date(text: str) -> str:
 
 
 def _model_of(document: Document, documents: DocumentLibrary) -> str:
-    """Return a document's embedding model: the collection's if completed, else the first chunk's; "" without chunks."""
+    """Return a document's embedding model, or "" for a document without chunks.
+
+    While the document is processed, the first chunk's model counts, afterwards the collection's model.
+    """
     if not document.chunk_count:
         return ""
     if document.status is DocumentStatus.COMPLETED:

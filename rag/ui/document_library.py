@@ -273,8 +273,9 @@ def status_labels(figures: Sequence[DocumentFigures]) -> Labels[DocumentStatus]:
 
 
 def _choice(label: str, names: Mapping[str, str], key: str, *, width: int | None = None) -> str:
-    """Draw a select box, without a visible label if `width` is given. A chosen value missing in `names` becomes "", no
-    choice.
+    """Draw a select box, without a visible label if `width` is given.
+
+    A value which is no longer offered becomes "", no choice.
     """
     if st.session_state.get(key, "") not in names:
         st.session_state[key] = ""
@@ -369,8 +370,6 @@ EXPIRED = (N_("Expired"), "red")
 
 
 def _columns(rows: Sequence[DocumentRow], collections: Mapping[UUID, str], today: date) -> dict[str, lists.Column]:
-    """Return the columns after the title, together as wide as the page at 1280 pixels."""
-
     def status(row: DocumentRow) -> list[str]:
         is_over = row.valid_until is not None and row.valid_until < today and row.status is DocumentStatus.COMPLETED
         return [_(EXPIRED[0]) if is_over else status_words(row)]

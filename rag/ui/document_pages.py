@@ -272,7 +272,6 @@ def draw_chunks(document: Document, documents: DocumentLibrary) -> None:
 
 
 def _draw_chunk(document: Document, chunks: Sequence[DocumentChunk], index: int) -> None:
-    """Draw a chunk, tinting text which neighbouring chunks share; for a PDF, also its page with the chunk marked."""
     chunk = chunks[index]
     vector = (
         _("vector of {embedding_model}", embedding_model=chunk.embedding_model)
@@ -321,7 +320,6 @@ def chunk_html(chunk: DocumentChunk, before: int, after: int) -> str:
 
 
 def _scroll_frame(label: str, pieces: Sequence[str]) -> str:
-    """Return HTML wrapped in a fixed-height frame which the keyboard can scroll."""
     named = escape(label, quote=True)
     return f'<div dir="auto" style="{SCROLLED}" tabindex="0" role="region" aria-label="{named}">{"".join(pieces)}</div>'
 

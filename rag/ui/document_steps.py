@@ -74,7 +74,6 @@ def draw_steps(
 
 
 def _draw_reading(document: Document, engine: str | None, on_read: Callable[[Document, PdfType], None]) -> None:
-    """Draw the button to read a file again; for PDFs with or without text recognition."""
     chosen: PdfType = "auto"
     if is_pdf(document):
         chosen = st.selectbox(

@@ -172,7 +172,6 @@ def _draw_limit(spending_limit: Decimal, on_limit: Callable[[Decimal], None]) ->
 
 
 def _choice(collections: Sequence[Collection], collection: Collection) -> UploadChoice:
-    """Draw the choice of collection and the upload options, which start with the collection's settings."""
     if len(collections) > 1:
         chosen = choose_collection(
             {c.id: c.name for c in collections}, key="documents_collection", chosen=collection.id
@@ -225,7 +224,7 @@ def _hand_over(
     limits: ExtractionLimits,
     actions: UploadActions,
 ) -> None:
-    """Upload each file once, then give the uploader widget a new key, which frees the files' memory."""
+    """Upload each file a single time, then give the uploader widget a new key to free the files' memory."""
     handled: set[str] = st.session_state.documents_handled
     bar = st.progress(0.0)
     for position, file in enumerate(files):
@@ -254,7 +253,6 @@ def _hand_over(
 def _from_archive(
     file: UploadedFile, choice: UploadChoice, limits: ExtractionLimits, on_take: Take
 ) -> Iterator[Refused]:
-    """Upload an archive's readable files, and yield the refused files."""
     handled: set[str] = st.session_state.documents_handled
     content = file.getvalue()
     has_files = False
@@ -365,7 +363,6 @@ def _draw_confirming(label: str, file: WaitingFile, actions: EstimateActions) ->
 
 
 def _draw_removing(file: WaitingFile, actions: EstimateActions) -> None:
-    """Draw the button to remove a waiting file or, after a decision, a sentence about the decision."""
     document = file.document
     if not file.decision:
         st.button(
@@ -576,7 +573,6 @@ def _words_of_all(number: int, replaced: int, cost: str) -> str:
 def _draw_replacement(
     file: WaitingFile, replaced: Document, documents: DocumentLibrary, actions: EstimateActions
 ) -> None:
-    """Draw a replacement before it happens: the differing pages side by side."""
     document, differing = file.document, file.differing
     with st.container(border=True, key=f"documents_replaces_{document.id}", gap="small"):
         changes = ngettext("{count} page differs", "{count} pages differ", len(differing))

@@ -133,7 +133,6 @@ def _draw_collection(identity: Identity, collection: Collection, latest: Reembed
 
 
 def _draw_choice(identity: Identity, collection: Collection, act: Callable[[Callable[[], object]], None]) -> None:
-    """Draw the models to move to, with each model's cost, and the button to begin."""
     options = {option.id: option for option in _models(collection)}
     if not options:
         st.caption(_("There is no other model: paste a key on the page Set-up first."))

@@ -167,7 +167,6 @@ def _draw_gap(identity: Identity, gap: Gap, wordings: Sequence[str]) -> None:
 
 
 def _draw_nearest(identity: Identity, gap: Gap) -> None:
-    """Draw the passages nearest to the gap's latest question: they may have the answer in other words."""
     near = [hit for hit in services().analytics.found_passages(identity, gap.latest_id) if hit.title]
     if not near:
         return
@@ -179,7 +178,6 @@ def _draw_nearest(identity: Identity, gap: Gap) -> None:
 
 
 def _draw_waiting(identity: Identity, request: HelpRequest) -> None:
-    """Draw a person's request for a reply; the reply appears in their conversation."""
     asker = plain(request.asker) or _("A person who has left")
     with st.expander(_("{asker} asked a person", asker=asker), icon=":material/contact_support:"):
         st.markdown(plain(request.question))

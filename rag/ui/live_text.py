@@ -61,8 +61,6 @@ ROUTE = Route(PATH, _follow, methods=["GET"], include_in_schema=False)
 
 
 class _Shared:
-    """An answer's text in HTML, converted a single time for all viewers. Used only on the event loop."""
-
     def __init__(self) -> None:
         self.restarts = 0
         self.characters = 0

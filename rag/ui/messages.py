@@ -247,7 +247,7 @@ def _removed_words(numbers: list[int]) -> str:
 
 
 def _is_nearest_only(message: Message) -> bool:
-    """Whether the answer's sources are only the closest passages, because no passage answers."""
+    """Whether the answer's sources are only the closest passages, because no passage answers the question."""
     return message.outcome is Outcome.NO_CONTEXT or any(c.get("kind") == "nearest" for c in message.citations)
 
 
@@ -273,10 +273,6 @@ def _draw_sources(message: Message, citations: list[Citation], anchor: str, view
 
 
 def _draw_footer(message: Message, viewer: Viewer, *, is_last: bool, question: str) -> DeltaGenerator | None:
-    """Draw the buttons below an answer, and whether its question was forwarded to a person.
-
-    Returns the container for time and cost.
-    """
     figures = None
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if viewer.on_rate is not None:

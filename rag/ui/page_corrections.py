@@ -134,9 +134,6 @@ def _draw_waiting_text(
 
 
 def _apply(document: Document, number: int, correction: PageCorrection, now: str, correcting: Correcting) -> None:
-    """Apply a correction from an earlier version to a page. If this costs money, open the editor with the text and the
-    cost instead.
-    """
     draft = Draft(document, number, correction.text_after or "", fingerprint(now))
     _save_if_free(document, number, draft, correcting)
     if draft.plan is not None:
@@ -289,7 +286,6 @@ def _press_save(document: Document, page: DocumentPage, draft: Draft, correcting
 
 
 def _save_if_free(document: Document, number: int, draft: Draft, correcting: Correcting) -> None:
-    """Save a draft if this is free. Otherwise note the cost."""
     draft.problem = ""
     try:
         plan = correcting.corrections.plan(correcting.identity, document.id, number, draft.text)
@@ -303,7 +299,7 @@ def _save_if_free(document: Document, number: int, draft: Draft, correcting: Cor
 
 
 def _save(document: Document, number: int, draft: Draft, correcting: Correcting) -> None:
-    """Save a draft, and draw the whole page again. If saving fails, the draft stays and shows the error."""
+    """Save a draft. If saving fails, the draft stays and shows the error."""
     draft.problem = ""
     try:
         saved = correcting.corrections.save(correcting.identity, document.id, number, draft.text, seen=draft.seen)

@@ -159,7 +159,6 @@ def _draw_picture(
 
 
 def _draw_zoom() -> None:
-    """Draw the zoom choice, which also applies to pages opened later."""
     state = st.session_state
     state.setdefault("page_view_zoom", ZOOMS[0])
 
@@ -179,7 +178,6 @@ def _draw_zoom() -> None:
 def _draw_text(
     document: Document, documents: DocumentLibrary, chunk_id: UUID | None, sentence: tuple[int, int] | None
 ) -> None:
-    """Draw a document without pages: the text in parts, opened at the part with the passage."""
     pages = documents.pages(document.tenant_id, document.id)
     text = join_pages(pages)
     chunks = documents.chunks(document.tenant_id, document.id, chunk_id=chunk_id) if chunk_id else []

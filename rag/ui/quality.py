@@ -238,7 +238,6 @@ def _draw_runs(identity: Identity, collection: Collection, draw_details: DrawDet
 
 
 def _draw_newest(runs: Sequence[Run]) -> None:
-    """Draw the numbers of the newest finished run, each with the change since the run before and with its history."""
     ended = [run for run in runs if run.finished_at is not None]
     if not ended:
         return
@@ -311,9 +310,6 @@ def _draw_comparison(identity: Identity, earlier: Run, later: Run) -> None:
 
 
 def _draw_pairs(identity: Identity, earlier: Run, later: Run) -> None:
-    """Draw the questions which two runs have in common, with both answers; questions with different outcomes come
-    first.
-    """
     evaluations = services().evaluations
     words = outcome_names()
     answers_by_run: list[dict[str, Result]] = []
@@ -350,7 +346,6 @@ def _draw_pairs(identity: Identity, earlier: Run, later: Run) -> None:
 
 
 def _find_entry(identity: Identity, result: Result) -> ChatLogEntry | None:
-    """Find a result's log entry; `None` after its deletion."""
     try:
         return services().analytics.question(identity, result.chat_log_id) if result.chat_log_id else None
     except NotFound:
@@ -383,10 +378,7 @@ def _start_run(identity: Identity, collection: Collection, golden: list[GoldenQu
 
 
 def _choose_models(profiles: Sequence[Profile]) -> Sequence[str]:
-    """Draw the choice of answering models; return the chosen models.
-
-    Returns ("",), meaning each profile's model, if none is chosen or a profile has no model.
-    """
+    """Let the user choose the models which answer, and return them. ("",) means the model in each profile."""
     providers = services().providers
     if not profiles or any(providers.chat_model_for(profile) is None for profile in profiles):
         return ("",)
@@ -409,7 +401,6 @@ def _draw_cost_before(identity: Identity, collection: Collection, questions: int
 
 
 def _draw_judge(identity: Identity, profiles: Sequence[Profile], questions: int) -> bool:
-    """Draw a checkbox, with the cost, for having a model check the answers; return whether the box is ticked."""
     judge = services().evaluations.judge
     models = [judge.model(profile) for profile in profiles]
     if not models or not all(models):
@@ -469,7 +460,6 @@ def _with(run: Run) -> str:
 
 
 def _difference(name: str, value: float) -> str:
-    """Return a metric's difference with its sign; for fractions, in percentage points."""
     if name == "total_ms":
         return signed(value, duration(abs(value)))
     return signed(
@@ -503,7 +493,6 @@ def add_golden_from(identity: Identity, collection: Collection, entry: ChatLogEn
 
 
 def _draw_form(identity: Identity, collection: Collection, golden: GoldenQuestion, golden_id: UUID | None) -> None:
-    """Draw the form for a golden question; `golden_id` is the question to replace."""
     ready = DocumentFilters(statuses=(DocumentStatus.COMPLETED,), collection_id=collection.id)
     names = services().documents.names(identity, ready, limit=MOST_DOCUMENTS)
     files = {golden.document: golden.document} if golden.document else {}

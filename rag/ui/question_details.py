@@ -183,7 +183,6 @@ def _draw_passages(entry: ChatLogEntry) -> None:
 
 
 def _draw_prompt(entry: ChatLogEntry) -> None:
-    """Draw the model's input: the passages, each with its use as a source, and the prompt as sent."""
     prompt = entry.prompt
     if prompt is None:
         return
@@ -249,7 +248,7 @@ def _draw_charges(entry: ChatLogEntry) -> None:
 
 
 def _exact_money(cost: Any) -> str:
-    """Format a cost with all the ledger's digits: single calls cost millionths of a dollar."""
+    """Format a cost with all the ledger's digits, because a single call may cost $0.000001."""
     return money(None) if cost is None else f"${cost.normalize():f}"
 
 

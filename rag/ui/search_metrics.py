@@ -205,7 +205,6 @@ def _draw_sentences(
     alt: str,
     draw_details: Callable[[UUID], None],
 ) -> None:
-    """Draw sentences with their count and last date, and the selected sentence's latest question."""
     chosen = lists.choose_row(
         rows,
         {

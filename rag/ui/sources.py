@@ -118,7 +118,7 @@ def _once_each(citations: Sequence[Citation]) -> Places:
 
 
 def _openers(anchor: str, places: Sequence[Citation]) -> list[str]:
-    """Return the keys of the buttons which open a source's page: a key for each occurrence in the answer.
+    """Return the keys for the buttons which open a source, in citation order.
 
     Citations with equal highlighted words share a button.
     """
@@ -186,7 +186,6 @@ def draw_source_cards(
 
 
 def _draw_openers(places: Sequence[Citation], anchor: str, on_open: Callable[[Citation], None]) -> None:
-    """Draw hidden buttons which open a source's page, if the answer cites the source several times."""
     further = dict(zip(_openers(anchor, places), places, strict=True))
     del further[f"{anchor}_open_{places[0].number}"]
     if further:
@@ -247,7 +246,6 @@ def _draw_card(
 
 
 def _draw_links(citation: Citation, anchor: str) -> None:
-    """Draw a post's files and original as links if they lead to a web page; other files by name."""
     # Check again: the values stored with an answer are as old as the answer.
     files = [(name, web_address(address)) for name, address in citation.attachments if name][:SHOWN_FILES]
     remaining = len(citation.attachments) - len(files)
@@ -274,7 +272,6 @@ def _draw_link(label: str, address: str, icon: str) -> None:
 
 
 def _unsupported_words(citation: Citation) -> str:
-    """Return a sentence naming the first part of the answer which this passage does not support."""
     if not citation.unsupported:
         return _("Check the figures: not all of them are on this page.")
     first = citation.unsupported[0]

@@ -95,7 +95,7 @@ def _around_addresses(text: str, write: Callable[[str], str]) -> list[str]:
 
 
 def _join_pieces(pieces: Iterable[str]) -> str:
-    """Join pieces of Markdown, with a space between adjacent backticks, which would otherwise form a longer run."""
+    """Join Markdown texts. A space separates adjacent backticks, which would otherwise form a longer run."""
     joined: list[str] = []
     for piece in filter(None, pieces):
         if joined and joined[-1].endswith("`") and piece.startswith("`"):
@@ -160,7 +160,6 @@ class GrowingAnswer:
 
 
 def _top_blocks(tokens: Sequence[Token]) -> list[list[Token]]:
-    """Group a parser's tokens by top-level Markdown block."""
     blocks: list[list[Token]] = []
     depth = 0
     for token in tokens:
@@ -183,9 +182,6 @@ def _html(tokens: list[Token]) -> str:
 
 
 def _with_chips(token: Token) -> Iterator[Token]:
-    """Yield the tokens, with citation numbers replaced by small HTML buttons (chips). The stored answer has links
-    instead.
-    """
     if token.type != "text" or "[" not in token.content:
         yield token
         return
@@ -202,8 +198,6 @@ def _chips(numbers: re.Match[str]) -> str:
 
 
 class _Answer:
-    """Rebuilds a parsed answer as safe Markdown."""
-
     def __init__(self, numbers: set[int], anchor: str) -> None:
         self._numbers = numbers
         self._anchor = anchor
@@ -304,10 +298,9 @@ def _prefix_lines(block: str, first: str, rest: str) -> str:
 
 
 def _densest_window(hits: Sequence[tuple[int, str]], width: int) -> int:
-    """Return the start of the window, `width` characters long, in which most different terms occur; on a tie, the
-    earliest.
+    """Return the start position for the window, `width` characters long, with the most different terms.
 
-    Windows start a little before a hit, or at 0.
+    On a tie, the earliest window counts.
     """
     best, most = 0, 0
     within: Counter[str] = Counter()
@@ -346,7 +339,6 @@ def excerpt(passage: str, terms: Sequence[str], characters: int = EXCERPT_CHARAC
 
 
 def _separate_rows(passage: str) -> str:
-    """Return a passage on a single line, but with each table row on a separate line."""
     joined, was_row = "", False
     for line in passage.splitlines():
         if TABLE_RULE.fullmatch(line.strip()):

@@ -131,10 +131,6 @@ def best_quotes(
 
 
 def _readings(question: str, passages: Passages, focus: str) -> list[Reading]:
-    """Compare the passages with the question, and with the question in other wordings.
-
-    The other wordings are the question in synonyms, and with a member state replaced by "European Union".
-    """
     language = passages.language
     readings = [read(question, passages, focus)]
     other = reword(question, language)
@@ -148,8 +144,6 @@ def _readings(question: str, passages: Passages, focus: str) -> list[Reading]:
 
 
 class _Choice(NamedTuple):
-    """The chosen sentences, best first, and all candidates."""
-
     chosen: list[CandidateSentence]
     candidates: list[CandidateSentence]
     #: Set if the asker's place has a different rule from other places.
@@ -181,10 +175,9 @@ def _choose_sentences(scored: Scored, own_documents: Collection[UUID]) -> _Choic
 def _of_other_documents(
     chosen: Sequence[CandidateSentence], scored: Scored, own_place: OwnPlace | None, *, has_names: bool
 ) -> tuple[list[CandidateSentence], list[CandidateSentence]]:
-    """Find sentences in further documents with different rules.
+    """Find sentences in further documents which have different rules.
 
-    Returns sentences to quote, and sentences whose documents are only mentioned. `has_names` tells whether the
-    conversation names a person, plan or city.
+    Returns the sentences to quote, and sentences from documents which are only mentioned.
     """
     passages, reading = scored.passages, scored.reading
     further: list[CandidateSentence] = []
@@ -203,10 +196,6 @@ def _of_other_documents(
 
 
 def _signals(original_question: str, first: CandidateSentence, scored: Scored) -> ReplySignals:
-    """Measure how well the first quotation matches the question.
-
-    The caller adds the similarity of the passage. `original_question` is the question in the user's words.
-    """
     reading, language, similarities = scored.reading, scored.passages.language, scored.passages.similarities
     question, weights = reading.question, reading.weights
     near = [c for c in reading.everything if c.passage == first.passage and abs(c.position - first.position) <= 1]
@@ -235,13 +224,15 @@ def _signals(original_question: str, first: CandidateSentence, scored: Scored) -
 
 
 def _names_subjects(first: CandidateSentence, reading: Reading) -> bool:
-    """Whether a sentence has the subjects of a short question: "dog" in "Can I bring my dog?"."""
     share = weight_of(reading.weights, first.terms) / (sum(reading.weights.values()) or 1.0)
     return bool(reading.subject) and reading.subject <= first.terms and share >= RULE.share_of_subjects
 
 
 def _find_pointer(candidates: Sequence[CandidateSentence], scored: Scored) -> tuple[int, str] | None:
-    """If the best match only refers to a section, return the citation number and the section's number; else `None`."""
+    """If the best sentence only refers to a numbered section, return the citation number and the section number.
+
+    Returns `None` for any other sentence.
+    """
     scores = scored.scores
     leading = {c: section for c in candidates if c.value < 1 and (section := section_pointed_to(c.text))}
     best = max(leading, key=lambda c: scores[c], default=None)

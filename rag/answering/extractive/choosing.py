@@ -116,9 +116,6 @@ def choose(ranked: Sequence[CandidateSentence], scored: Scored) -> list[Candidat
 
 
 def _first(ranked: Sequence[CandidateSentence], scored: Scored) -> list[CandidateSentence]:
-    """Return the best sentence, the first contradicting sentence, and the best sentence for each part of
-    the question.
-    """
     best, document_of = ranked[0], scored.passages.document_of
     rivals = (c for c in ranked if document_of(c) != document_of(best) and c.kind == best.kind)
     chosen = [best, *itertools.islice((c for c in rivals if says_otherwise(c, best)), 1)]
@@ -135,10 +132,6 @@ def _first(ranked: Sequence[CandidateSentence], scored: Scored) -> list[Candidat
 
 
 def _is_about_something_else(candidate: CandidateSentence, best: CandidateSentence, scored: Scored) -> bool:
-    """Whether a sentence lacks the best sentence's subject.
-
-    Also true in a different passage if only the best sentence has the requested type of fact.
-    """
     # After a sentence about the dentist, a sentence about glasses is no answer.
     about = scored.reading.subject & (best.terms | best.heading)
     if about - candidate.terms - candidate.heading:
@@ -148,11 +141,6 @@ def _is_about_something_else(candidate: CandidateSentence, best: CandidateSenten
 
 
 def _adds_little(candidate: CandidateSentence, best: CandidateSentence, scored: Scored, *, is_sure: bool) -> bool:
-    """Whether a sentence adds too little to the best sentence to be quoted.
-
-    True for a lower-scored sentence from a different passage if the best sentence has all the question's words. Also
-    true for a sentence with few of the question's words and a different meaning.
-    """
     weights, scores = scored.reading.weights, scored.scores
     best_weight = weight_of(weights, best.terms | best.heading)
     is_complete = bool(weights.keys() & best.terms) and best_weight >= RULE.all_in_words * sum(weights.values())
@@ -216,7 +204,6 @@ def complements(
 
 
 def _adds_words(candidate: CandidateSentence, best: CandidateSentence, reading: Reading) -> bool:
-    """Whether a candidate has enough of the question's words which the best sentence lacks."""
     terms = {(c.passage, c.position): c.terms for c in reading.everything}
     weights = {term: weight for term, weight in reading.weights.items() if term in reading.followed} or reading.weights
     missing = weights.keys() - terms[best.passage, best.position] - best.under
@@ -243,7 +230,6 @@ def first_step(candidates: Sequence[CandidateSentence], weights: dict[str, float
 
 
 def _best_of_part(part: Part, ranked: Sequence[CandidateSentence], scored: Scored) -> CandidateSentence | None:
-    """Return the best sentence for a compound question's part; `None` if no sentence is close in words or meaning."""
     scores = scored.scores
     part_weights = {term: weight for term, weight in scored.reading.weights.items() if term in part.terms}
     total = sum(part_weights.values())
@@ -262,7 +248,7 @@ def _best_of_part(part: Part, ranked: Sequence[CandidateSentence], scored: Score
 
 
 def _crowds(candidate: CandidateSentence, other: CandidateSentence, scores: dict[CandidateSentence, float]) -> bool:
-    """Whether not to quote a table row or column in addition to `other` from the same passage.
+    """Whether to leave out a table row or column, because `other` from the same passage is quoted.
 
     Both match the question through the same column headings.
     """
@@ -315,11 +301,7 @@ def of_own_place(ranked: Sequence[CandidateSentence], documents: Collection[UUID
 def _standing_out(
     matches: list[CandidateSentence], ranked: Sequence[CandidateSentence], scored: Scored
 ) -> list[CandidateSentence]:
-    """Return the best sentence in a different language than the question; [] if none is clearly best.
-
-    With the built-in embedding model, this is the sentence nearest to the question. By words alone, many sentences in a
-    different language match equally; the best must score well above the next.
-    """
+    """Return the best sentence not in the question's language, or [] if no sentence stands out clearly."""
     scores = scored.scores
     if scored.passages.similarities is not None:
         likeness = scored.passages.similarities([scored.reading.question], [c.compared for c in matches])[0]
@@ -331,9 +313,6 @@ def _standing_out(
 def _as_near(
     further: Sequence[CandidateSentence], anchor: CandidateSentence, scored: Scored
 ) -> list[CandidateSentence]:
-    """Return the sentences about equally close to the question as `anchor`: by meaning or, without an embedding model,
-    by score.
-    """
     if not further:
         return []
     if scored.passages.similarities is None:
@@ -391,6 +370,5 @@ def elsewhere(
 
 
 def _amounts(text: str, language: str) -> frozenset[str]:
-    """Return the figures in a text which are amounts: "27 days a year" gives 27, and not 1 for "a year"."""
     amounts = figures(text, language)
     return amounts - {"1"} or amounts

@@ -91,7 +91,6 @@ def value_of(candidate: CandidateSentence) -> float:
 def _points(
     candidate: CandidateSentence, weights: dict[str, float], named: frozenset[str], subjects: Sequence[frozenset[str]]
 ) -> float:
-    """Return a sentence's points for its words. `named` holds the question's terms in the best matching title."""
     # A subject in the document's title gives a sentence no points.
     terms = candidate.terms | candidate.heading
     torn = frozenset().union(*(expression for expression in subjects if not expression <= terms))

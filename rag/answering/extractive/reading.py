@@ -180,8 +180,6 @@ def read(question: str, passages: Passages, focus: str, original: Reading | None
 
 @dataclass(frozen=True)
 class _Wording:
-    """A question's words, type of fact, figures and labels ("Band B"), to look for in sentences."""
-
     text: str
     language: str
     #: The question in the user's words, if `text` is in synonyms.
@@ -229,10 +227,6 @@ class _Wording:
 
 @dataclass(frozen=True)
 class _OpenPassage:
-    """A passage divided into units (sentences, list items, rows, headings), with terms from titles and headings
-    above.
-    """
-
     citation: Citation
     language: str
     is_across: bool
@@ -289,9 +283,6 @@ def _open_passage(citation: Citation, text_language: str, wording: _Wording) -> 
 
 
 def _branch_value(name: str, text_language: str, folder: frozenset[str], wording: _Wording) -> float:
-    """Return the factor for a document: below 1 if the document is withdrawn or belongs to a different country's
-    branch.
-    """
     # A question which names a country is about the documents in the country's folder or language.
     named = named_languages(wording.text)
     value = RULE.other_branch_value if named and text_language not in named and not folder & wording.terms else 1.0
@@ -304,8 +295,6 @@ def _branch_value(name: str, text_language: str, folder: frozenset[str], wording
 
 @dataclass(frozen=True)
 class _Place:
-    """The position of a unit (sentence, list item, row or heading) in the passage, with the headings above."""
-
     position: int
     #: The heading above, as text and as terms; and the heading to prepend when comparing by meaning, "" within the same
     #: language.
@@ -319,7 +308,6 @@ class _Place:
 
 
 def _place_units(passage: _OpenPassage) -> Iterator[tuple[Unit, _Place]]:
-    """Yield a passage's units (sentences, list items, rows, headings) in order, each with position and headings."""
     heading, above = passage.heading, frozenset[str]()
     # Across languages, a short sentence compares better with its heading (docs/measurements/answering.md, "Replies").
     headed = bare_heading(heading) if passage.is_across else ""
@@ -376,10 +364,6 @@ def _candidates(passage: _OpenPassage, place: int, wording: _Wording) -> Iterato
 def _factors(
     unit: Unit, near: _Place, passage: _OpenPassage, wording: _Wording, *, is_of_type: bool, mark: Naming
 ) -> Iterator[float]:
-    """Yield a unit's score factors, except the fraction for the question's words.
-
-    A unit is a sentence, list item or row.
-    """
     question, kind, text = wording.text, wording.kind, unit.text
     is_last = near.position == len(passage.units) - 1
     yield passage.value
@@ -422,7 +406,6 @@ def _factors(
 
 
 def _rule_factors(text: str, heading: str, passage: _OpenPassage, wording: _Wording) -> Iterator[float]:
-    """Yield the factors for how well a sentence's rule applies to the question's people, period and case."""
     question = wording.text
     if _limits_another(text, question):
         yield RULE.after_rule_value
@@ -449,14 +432,12 @@ def _rule_factors(text: str, heading: str, passage: _OpenPassage, wording: _Word
 
 
 def _is_named(heading: str, wording: _Wording) -> bool:
-    """Whether the question contains a heading with several words literally, including stop words: "Other parent"."""
     words = folded(heading)
     is_in_terms = len(tokenize(words, wording.language)) >= len(words.split())
     return " " in words and f" {words} " in wording.folded and not is_in_terms
 
 
 def _is_cut(unit: Unit, *, is_first: bool, is_last: bool) -> bool:
-    """Whether the unit is a sentence or list item cut off at the passage's start or end."""
     if unit.kind in ("row", "column"):
         return False
     ends_within = is_last and not ends(unit.text) and len(unit.text) > RULE.heading_characters
@@ -466,9 +447,7 @@ def _is_cut(unit: Unit, *, is_first: bool, is_last: bool) -> bool:
 
 
 def _limits_another(text: str, question: str) -> bool:
-    """Whether a sentence is an exception to the preceding sentence, or refers to a paragraph the question does not
-    name.
-    """
+    """Whether a sentence is an exception to the preceding sentence, or refers to a paragraph not in the question."""
     return bool(
         EXCEPTION.match(text)
         or IN_THIS_CASE.match(text)
@@ -479,7 +458,7 @@ def _limits_another(text: str, question: str) -> bool:
 def _sets_another_condition(text: str, passage: _OpenPassage, wording: _Wording) -> bool:
     """Whether a sentence has a condition which the question hardly mentions.
 
-    For "Can I work from home?", such a sentence is "If you feel ill, work from home".
+    For "Can I work from home?", an example is "If you feel ill, work from home".
     """
     if states_case(wording.text) or ASKS_HOW.search(wording.text) or not (condition := condition_of(text)):
         return False
@@ -488,10 +467,7 @@ def _sets_another_condition(text: str, passage: _OpenPassage, wording: _Wording)
 
 
 def _is_label(unit: Unit) -> bool:
-    """Whether a sentence or list item is only a label, like in a table of contents.
-
-    A label is a few words without final punctuation or digits.
-    """
+    """Whether a text is only a label, like in a contents list: few words, no final punctuation, no digits."""
     return (
         unit.kind in ("item", "sentence")
         and not ends(unit.text)
@@ -501,11 +477,6 @@ def _is_label(unit: Unit) -> bool:
 
 
 def _quotable(everything: Sequence[CandidateSentence]) -> list[CandidateSentence]:
-    """Return the sentences, list items and rows which may be quoted, without questions, texts without words, and
-    cut-off texts.
-
-    A text is cut off if a different text starts with the same words.
-    """
     quotable = [
         c for c in everything if c.kind != "heading" and not c.text.endswith(("?", "？")) and SAYING.search(c.text)
     ]

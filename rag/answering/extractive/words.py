@@ -156,7 +156,7 @@ def comparable_terms(
 
 
 def _stand_together(expression: frozenset[str], terms: Sequence[str]) -> bool:
-    """Whether an expression's terms are close together in a text: "pay" and "working days" do not make a "pay day"."""
+    """Whether an expression's terms stand close together. In "pay for working days", the terms in "pay day" do not."""
     if not expression <= frozenset(terms):
         return False
     width = len(expression) + RULE.within_expression

@@ -113,7 +113,7 @@ def persona_part(name: str, facts: str) -> str:
 
 
 def _fill(text: str, values: Mapping[str, str]) -> str:
-    """Return the text with each `{name}` replaced by its value; braces inside the values stay unchanged."""
+    """Replace each `{name}` in a text by its value; braces inside the values stay unchanged."""
     return re.sub(r"\{(\w+)\}", lambda match: values.get(match[1], match[0]), text)
 
 
@@ -235,9 +235,7 @@ class NotFoundMark:
 
 
 def _conversation(messages: Sequence[ChatMessage]) -> str:
-    """Return the turns in a block marked as data, because the assistant's replies may repeat instructions in a
-    document.
-    """
+    """Return the conversation in a block marked as data, because replies may repeat instructions from a document."""
     speakers = {"user": "Asker", "assistant": "Assistant", "system": "System"}
     return as_data("conversation", "\n".join(f"{speakers[message.role]}: {message.content}" for message in messages))
 

@@ -113,7 +113,6 @@ class Router:
         return replace(reply, language=reply_language) if reply is not None else None
 
     def _section(self, text: str) -> RouteReply | None:
-        """Quote the numbered section a message asks for. Returns `None` for other messages and unknown numbers."""
         section = recognise_section(text, language=self.language)
         if section is None:
             return None
@@ -126,7 +125,6 @@ class Router:
         return whole_document.quote_section([library.contents(document) for document in documents], number)
 
     def _about_product(self, product_question: MatchedPhrase) -> str | None:
-        """Return the answer to a question about the product, with figures; `None` if there are no figures to give."""
         from babel.dates import format_date  # takes a tenth of a second, which other questions need not wait for
 
         values = {}
@@ -162,9 +160,6 @@ class Router:
         return replace(request, is_confirmed=True) if request is not None else None
 
     def _recognise_coming(self, text: str) -> Recognised | None:
-        """Return the request in a question about changes by a future day: "What changes in January?"; `None` for other
-        messages.
-        """
         future_day = future_day_in(text, self.language, datetime.now(UTC).date())
         request = recognise_coming(future_day.text, language=self.language) if future_day is not None else None
         return (
@@ -174,7 +169,7 @@ class Router:
         )
 
     def _recognise_by_model(self, text: str) -> Recognised | None:
-        """Return the request which the inexpensive model sees in an unclear message; `None` without this model."""
+        """Let the inexpensive model recognise the request in an unclear message; `None` without this model."""
         if self.small_model is None or not may_be_request(text):
             return None
         return recognise_by_model(self.small_model, text)
@@ -208,7 +203,6 @@ class Router:
         return whole_document.by_model(contents, self.answer_language, writer=writer)
 
     def _writer(self, request: Recognised) -> Writer | None:
-        """Return the language model which writes the reply, with its price; `None` if there is no model."""
         if self.model is None:
             return None
         return Writer(
@@ -219,7 +213,6 @@ class Router:
         )
 
     def _write(self, quoted_reply: QuotedReply | None, request: Recognised) -> RouteReply | None:
-        """Return a comparison or list: worded by the model, or in the documents' words if there is no model."""
         if quoted_reply is None:
             return None
         writer = self._writer(request)
@@ -317,8 +310,9 @@ class Router:
         return self._write(quoted_reply, request)
 
     def _siblings(self, library: ReadableDocuments, request: Recognised) -> RouteReply | None:
-        """Compare the two documents which match a request like "compare the plans", and return the reply. If there are
-        more, the reply asks which two.
+        """Compare the two documents which match a request like "compare the plans".
+
+        If more documents match, the reply asks which two.
         """
         if VERSIONS.search(request.subject):
             return self._changes(library, replace(request, subject=""))
@@ -347,10 +341,10 @@ class Router:
         *,
         also: Sequence[str] = (),
     ) -> QuotedReply | None:
-        """Compare two names, for example the names of two plans, and return the reply.
+        """Compare two names, for example the names of two plans.
 
-        `sides` are the documents titled after each name. Documents which contain both names and the words in `also` are
-        read too.
+        `sides` are the documents titled after each name. Documents with both names and all words in `also` are read
+        too.
         """
         by_id = {document.id: document for document in everything}
         words = [word.lower() for word in (*names, *also)]
@@ -361,7 +355,10 @@ class Router:
 
 
 def _beginning(documents: Sequence[WholeDocument], *, until: date, among: Collection[UUID]) -> list[WholeDocument]:
-    """Return the documents which become valid after today and not after `until`; if `among` is given, only these."""
+    """Return the documents which become valid after today, but not after `until`.
+
+    With `among`, only these documents are considered.
+    """
     today = datetime.now(UTC).date()
     return [
         document

@@ -77,11 +77,10 @@ def what_changed(
 
 
 def _base(earlier: Sequence[WholeDocument], since: str) -> WholeDocument:
-    """Return the version to compare with: the version `since` names by number, else the last before the year in
+    """Return the version to compare with: the version number in `since`, else the last version before the year in
     `since`.
 
-    If no version is from before the year, the oldest is returned; if `since` has no number or year, the previous
-    version.
+    Without a number or year, this is the previous version; without a version before the year, the oldest.
     """
     if number := VERSION.search(since):
         named = [version for version in earlier if version.version == int(number[1])]
@@ -148,9 +147,9 @@ def compare_documents(
 
 
 def _find_renames(pairs: Sequence[tuple[Sentence | None, Sentence | None]]) -> dict[tuple[str, str], list[int]]:
-    """Return replacements of words, for example a new name, which are the only change in many sentences.
+    """Find replacements, for example of a company name, which are the only change in many sentences.
 
-    The result maps (old, new) to the positions of the affected pairs.
+    Returns the positions in `pairs` by (old words, new words).
     """
     places_by_change: dict[tuple[str, str], list[int]] = {}
     for place, (old_sentence, new_sentence) in enumerate(pairs):
@@ -171,8 +170,9 @@ def _sentences(pages: Sequence[DocumentPage]) -> list[Sentence]:
 def _pair(
     old_sentences: Sequence[Sentence], new_sentences: Sequence[Sentence]
 ) -> list[tuple[Sentence | None, Sentence | None]]:
-    """Return pairs: each new sentence with the corresponding old sentence. Added and removed sentences are paired with
-    `None`.
+    """Pair each new sentence with the old sentence which it replaces.
+
+    Added and removed sentences are paired with `None`.
     """
     remaining = list(old_sentences)
     pairs: list[tuple[Sentence | None, Sentence | None]] = []
@@ -200,7 +200,6 @@ def _quote(sentence: Sentence | None, contents: Contents, passages: NumberedPass
 
 
 def _chunk_of(sentence: Sentence, contents: Contents) -> DocumentChunk | None:
-    """Find a sentence's passage on its page, else the page's first passage, else `None`."""
     sentence_text = " ".join(sentence.text.split())
     on_page = [c for c in contents.chunks if c.first_page <= sentence.page <= c.last_page]
     return next((c for c in on_page if sentence_text in " ".join(c.content.split())), on_page[0] if on_page else None)
@@ -279,7 +278,7 @@ def _edition(document: WholeDocument) -> Edition | None:
 
 
 def _work(document: WholeDocument) -> tuple[str, ...]:
-    """Return the key which all editions of a work share: language, folder and title, without marks like years."""
+    """Return a key which all editions of a document share: language, folder and title without years and the like."""
     return (document.language, *(_bare(name) for name in (document.folder, document.title)))
 
 

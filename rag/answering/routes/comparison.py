@@ -137,7 +137,6 @@ def _from_tables(contents: Contents, names: tuple[str, str], passages: NumberedP
 def _rows_of_names(
     contents: Contents, part: OutlineSection, lines: Sequence[str], names: tuple[str, str], passages: NumberedPassages
 ) -> list[Aspect]:
-    """Read a table with a row for each name. The column headings are the aspects."""
     heads = cells(lines[0])
     rows: dict[int, tuple[list[str], str]] = {}
     for line in lines[1:]:
@@ -169,9 +168,6 @@ def _aspect(label: str, left: str, right: str, marker: str) -> Aspect:
 
 
 def _from_sections(contents: Contents, names: tuple[str, str], passages: NumberedPassages) -> list[Aspect]:
-    """Return rows from the sections below the first name, each paired with an equally titled section below the second
-    name.
-    """
     below = []
     for name, rival in (names, names[::-1]):
         named = [p for p in contents.parts if _has(p.path, name) and not _has(p.path, rival)]
@@ -191,7 +187,7 @@ def _shared_headings(
 ) -> list[Aspect]:
     """Return a row for each heading which two documents share.
 
-    The row has the two sentences below the heading which best show the difference.
+    The row has the two sentences which best show the difference.
     """
     by_title = {_title(part): part for part in right_parts if part.title}
     name_terms = frozenset(word for name in names for word in tokenize(name, left.document.language))
@@ -219,10 +215,9 @@ def _shared_headings(
 def _most_telling_pair(
     part: OutlineSection, match: OutlineSection, name_terms: frozenset[str], language: str
 ) -> tuple[float, str, str] | None:
-    """Return a rank and a pair of sentences about the same subject, from both sections; `None` if there is no pair.
+    """Return (rank, sentence, sentence): the pair from both sections which best shows a difference, if any.
 
-    The rank is 2 for different figures, 1 for a negation, 0 for any other difference. If no sentences are about the
-    same subject, the rank is -1 and the pair is the first complete sentence in each section.
+    Rank 2 is a different figure, 1 a negation, 0 any other difference. Rank -1 is the first sentence in each section.
     """
     sides = [
         [
@@ -270,9 +265,6 @@ def _from_sentences(
     passages: NumberedPassages,
     language: str,
 ) -> list[Aspect]:
-    """Return rows made from sentences about the first name alone, each paired with a similar sentence about the second
-    name alone.
-    """
     by_side: list[list[tuple[Contents, OutlineSection, str, frozenset[str]]]] = []
     both = frozenset(term for name in names for term in tokenize(name, language))
     for documents, name, rival in zip(sides, names, names[::-1], strict=True):
@@ -308,7 +300,6 @@ def _from_sentences(
 
 
 def _label(sentence: str, shared: frozenset[str], counts: Counter[str], language: str) -> str:
-    """Return the common subject of two sentences: their rarest shared words, as written."""
     words: dict[str, str] = {}
     for word in re.findall(r"[^\W\d_]{3,}(?:-[^\W\d_]+)*", sentence):
         for term in shared.intersection(tokenize(word, language)):

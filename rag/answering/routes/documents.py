@@ -179,7 +179,6 @@ class ReadableDocuments:
 
     @cached_property
     def _allowed(self) -> list[UUID] | None:
-        """The ids of the documents which match the user's filters, or `None` if no filter is set."""
         filters = replace(self._filters, document_ids=tuple(self._chosen))
         if filters.is_empty:
             return None
@@ -292,7 +291,6 @@ def is_telling(sentence: str) -> bool:
 
 
 def _parts_of(chunks: Sequence[DocumentChunk]) -> list[OutlineSection]:
-    """Group passages by section; a passage without a section is a part by itself."""
     parts: list[OutlineSection] = []
     for chunk in chunks:
         if parts and chunk.section and chunk.section == parts[-1].path:
@@ -305,7 +303,6 @@ def _parts_of(chunks: Sequence[DocumentChunk]) -> list[OutlineSection]:
 
 
 def _text_of(chunks: Sequence[DocumentChunk]) -> str:
-    """Return the document's text, rebuilt from its passages: each character is at its position in the document."""
     end = max((chunk.end_character for chunk in chunks), default=0)
     characters = ["\n"] * end
     for chunk in chunks:
@@ -318,7 +315,6 @@ def _text_of(chunks: Sequence[DocumentChunk]) -> str:
 
 
 def _below(title: str, body: str) -> str:
-    """Return a section's text without its heading, which may span several lines."""
     title_text = " ".join(title.split())
     lines = body.splitlines()
     for count in (1, 2, 3):
@@ -401,9 +397,9 @@ def find_named_documents(
 
 
 def _find_by_headings(library: ReadableDocuments, mere: Sequence[str], language: str) -> list[WholeDocument]:
-    """Return the documents with the given words in a heading, when no title has the words: "the plan".
+    """Return the documents with these words in a heading, if 2 to `MOST_CHOICES` documents have them.
 
-    Returns [] unless there are 2 to `MOST_CHOICES` documents, because a single match may be about something else.
+    A single match may be about something else.
     """
     if not mere:
         return []

@@ -61,7 +61,6 @@ def candidates(library: ReadableDocuments, subject: str, named: Sequence[WholeDo
 
 
 def _find_by_passages(library: ReadableDocuments, words: Sequence[str]) -> list[WholeDocument]:
-    """Return the documents with a passage which has all words, if no title or heading has them."""
     ids = library.naming(words, limit=MOST_DOCUMENTS)
     by_id: dict[UUID, WholeDocument] = {d.id: d for d in library.documents()} if ids else {}
     return [by_id[document_id] for document_id in ids if document_id in by_id]
@@ -142,7 +141,6 @@ def _entries(contents: Contents, subject: str, language: str, passages: Numbered
 
 
 def _highest(parts: Sequence[OutlineSection]) -> list[OutlineSection]:
-    """Return only the sections with the highest heading level."""
     highest = min(part.level for part in parts)
     return [part for part in parts if part.level == highest]
 
@@ -150,7 +148,6 @@ def _highest(parts: Sequence[OutlineSection]) -> list[OutlineSection]:
 def _items_below_opening(
     part: OutlineSection, terms: frozenset[str], language: str, *, is_subject_negated: bool
 ) -> Iterator[str]:
-    """Yield the items in a list with an opening line naming the subject: "Lessons that the programme covers:"."""
     units = units_of(part.text)
     for place, unit in enumerate(units):
         if not unit.text.endswith((":", "：")) or unit.kind in ("row", "column"):
@@ -169,7 +166,6 @@ def _items_below_opening(
 
 
 def _rows_headed(part: OutlineSection, terms: frozenset[str], language: str) -> list[str]:
-    """Return the rows below a table heading with these terms in the first column."""
     lines = part.text.splitlines()
     for place, line in enumerate(lines):
         heads = cells(line)
@@ -196,7 +192,6 @@ def _is_row(line: str) -> bool:
 
 
 def _items(part: OutlineSection) -> list[str]:
-    """Return the entries in a section: list items, else table rows, else the first complete sentence."""
     lines = part.text.splitlines()
     bullets = [unit.text for unit in units_of(part.text) if unit.kind == "item"]
     if len(bullets) > 1:
@@ -209,7 +204,6 @@ def _items(part: OutlineSection) -> list[str]:
 
 
 def _row_text(row: str) -> str:
-    """Write a row as a line: the first cell, a colon, then the rest."""
     row_cells = cells(row)
     return f"{row_cells[0]}: {', '.join(value for value in row_cells[1:] if value)}" if row_cells else row
 

@@ -70,7 +70,6 @@ def quote_section(documents: Sequence[Contents], number: str) -> RouteReply | No
 
 
 def _part(contents: Contents, number: str) -> OutlineSection | None:
-    """Return the section with this number, with the text of its subsections."""
     heads = _heads(number)
     for place, part in enumerate(contents.parts):
         if not heads.match(part.title):
@@ -87,7 +86,6 @@ def _part(contents: Contents, number: str) -> OutlineSection | None:
 
 
 def _paragraph(contents: Contents, number: str) -> OutlineSection | None:
-    """Return the paragraph with this number, up to the next number."""
     begin = re.compile(rf"^[ \t]*{_heads(number).pattern}[.)]?[ \t]+(?=\w)", re.IGNORECASE | re.MULTILINE)
     for part in contents.parts:
         if match := begin.search(part.text):
@@ -157,7 +155,6 @@ def by_model(contents: Contents, language: str, *, writer: Writer) -> RouteReply
 
 
 def _outline_sections(contents: Contents) -> list[OutlineSection]:
-    """Return the sections for an outline: all headings, or only the higher levels if there are too many."""
     parts = [part for part in contents.parts if part.title or part.text.strip()]
     levels = sorted({part.level for part in parts}, reverse=True)
     for level in levels[:-1]:
@@ -173,7 +170,6 @@ def _outline_sections(contents: Contents) -> list[OutlineSection]:
 
 
 def _without_level(parts: list[OutlineSection], level: int) -> list[OutlineSection]:
-    """Return the sections above a heading level, each with the text from lower-level sections."""
     sections: list[OutlineSection] = []
     for part in parts:
         if part.level < level:
@@ -188,7 +184,6 @@ def _is_title(contents: Contents, part: OutlineSection) -> bool:
 
 
 def _telling(contents: Contents, part: OutlineSection) -> str:
-    """Return a section's first complete sentence, else its one-line summary from ingestion, else ""."""
     sentence = telling_sentence(part.text, part.title)
     if sentence:
         return sentence
@@ -198,7 +193,6 @@ def _telling(contents: Contents, part: OutlineSection) -> str:
 
 
 def _parts(contents: Contents, passages: NumberedPassages) -> list[ModelPart]:
-    """Return the document's passages in parts of at most `PART_TOKENS`; each passage gets a citation number."""
     parts: list[ModelPart] = []
     texts: list[str] = []
     numbers: list[int] = []

@@ -62,7 +62,7 @@ def reference_block(profile: Profile, results: Sequence[SearchResult]) -> str:
 
 
 def _without_headings(passage: str) -> str:
-    """Change headings in a chunk, which would look like the prompt's headings."""
+    """Change headings in a chunk which look like headings in the prompt."""
     return PART_HEADING.sub(r"〔\1〕", defused(passage))
 
 

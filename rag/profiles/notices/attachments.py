@@ -101,7 +101,6 @@ class AttachmentFiles:
 
 
 def _leads_upwards(path: str) -> bool:
-    """Whether a path contains "..", also with percent-encoded dots or slashes."""
     return ".." in unquote(path).replace("\\", "/").split("/")
 
 

@@ -117,7 +117,6 @@ class PostReader:
             return ExtractedDocument(pages=())
 
     def _describe(self, job: DocumentJob, attachment: PostAttachment, language: str) -> AttachmentText:
-        """Describe an attachment, with a model if needed. A stored description is used again."""
         profile, name, size = job.profile, attachment.file_name, attachment.size
         limits = AttachmentLimits(
             maximum_bytes=profile.reading.maximum_attachment_bytes,
@@ -157,9 +156,9 @@ class PostReader:
         return replace(described, note=note) if note and described.note in ("", NOTES["no_text"]) else described
 
     def _reader_of(self, job: DocumentJob, attachment: PostAttachment, digest: str) -> tuple[AttachmentReader, str]:
-        """Return a reader for an attachment, and a sentence about pages left out, or "".
+        """Return a reader for an attachment, and a sentence about omitted pages, or "".
 
-        Scanned pages in a PDF are recognised first. Raises `DocumentError` and `ProviderError`.
+        Text on scanned PDF pages is recognised first. Raises `DocumentError` or `ProviderError`.
         """
         reader: AttachmentReader = self._sandbox.of_tenant(job.document.tenant_id)
         if attachment.ending != "pdf":
@@ -180,8 +179,9 @@ class PostReader:
         return OpenedAttachment(reader, replace(extracted, pages=pages)), note
 
     def _recognised(self, job: DocumentJob, content: bytes, digest: str, pages: Sequence[Page]) -> Sequence[Page]:
-        """Recognise an attachment's pages in batches, and return the pages. Text and cost are stored before the next
-        batch.
+        """Recognise the text on an attachment's pages in batches.
+
+        Text and cost of each batch are stored before the next batch.
         """
         self._control.stop_if_asked()
         document, language = job.document, job.collection.language
@@ -199,7 +199,10 @@ class PostReader:
         return read
 
     def _keep(self, job: DocumentJob, receipt: Receipt, digest: str, attachment_text: AttachmentText) -> None:
-        """Store text and cost in a single transaction. Failures are not stored: the post's next version tries again."""
+        """Store text and cost in a single transaction.
+
+        Failures are not stored, so the post's next version tries again.
+        """
         document = job.document
         with self._control.database.transaction(document.tenant_id) as connection:
             is_there = connection.execute(queries["hold_document"], job.key).fetchone() is not None

@@ -65,7 +65,10 @@ class RestRows:
             yield reader
 
     def _require_other_database(self, reader: RestReader) -> None:
-        """Raise `SettingsError` if the project has this product's tables: the project's key could read every tenant."""
+        """Raise `SettingsError` if the project has this product's tables.
+
+        The key for the project could then read every tenant.
+        """
         if self._is_checked:
             return
         try:
@@ -128,7 +131,7 @@ class RestReader:
     def _ask(self, table: str, ask: Callable[[], Any]) -> Any:
         """Send a request; return `None` for a missing table or a page after the last row.
 
-        Other errors are raised as errors from `rag.errors`.
+        Other errors are converted to errors from `rag.errors`.
         """
         try:
             return ask()

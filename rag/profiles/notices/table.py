@@ -117,7 +117,6 @@ class PostsTable:
         return item_from_post(post, files=self._files, maximum_bytes=self._maximum_bytes)
 
     def _complete(self, reader: Reader, rows: Rows) -> list[Post]:
-        """Convert rows to posts with their categories and attachments, without hidden posts."""
         mapping = self._mapping
         visible = [row for row in rows if not is_hidden(row, mapping)]
         ids = [str(row[mapping.id]) for row in visible]
@@ -135,7 +134,6 @@ class PostsTable:
 
 
 def _sort_key(row: Mapping[str, Any], *, order: str) -> tuple[tuple[bool, float, str], ...]:
-    """Return an attachment's sort key: the order column, then the id."""
     values = (row.get(order), row.get("id"))
     numbers = (float(v) if isinstance(v, (int, float)) else None for v in values)
     return tuple((n is None, n or 0.0, str(v or "")) for n, v in zip(numbers, values, strict=True))
@@ -355,7 +353,7 @@ class PostEvents:
         return report
 
     def _item_of(self, table: PostsTable, event: WaitingEvent, mapping: PostsMapping) -> SourceItem | None:
-        """Return the event's post as a sync item; `None` if the post was deleted or is hidden."""
+        """Return the post in a form which a sync can store; `None` if the post was deleted or is hidden."""
         record = event.event["record"]
         if event.event["type"] == "DELETE" or is_hidden(record, mapping):
             return None

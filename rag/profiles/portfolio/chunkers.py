@@ -74,7 +74,6 @@ def professional_pieces(text: str, file_name: str, limits: Chunking) -> list[Pie
 
 
 def _join_sections(text: str, pieces: Sequence[Piece], fewest: int, most: int) -> Iterator[Piece]:
-    """Join neighbouring sections without jobs, if either section is below `fewest` tokens."""
     pending: Piece | None = None
     for piece in pieces:
         if pending is not None and "dateRange" not in pending.metadata and "dateRange" not in piece.metadata:
@@ -117,7 +116,7 @@ PROFILE_ADDRESS = re.compile(r"linkedin\.com/in/(?P<name>[\w%-]+)", re.IGNORECAS
 
 
 def _find_headline(text: str) -> int | None:
-    """Find where name and headline start in a LinkedIn export, after the side column; `None` if they are missing."""
+    """Return the position at which name and headline start in a LinkedIn export; `None` if they are missing."""
     address = PROFILE_ADDRESS.search(text)
     words = [word for word in re.split(r"[-%]", address["name"].casefold()) if word.isalpha()] if address else []
     for line in LINES.finditer(text, address.end() if address else 0):
@@ -140,7 +139,6 @@ def _parts(text: str, *, without_headline: bool = False) -> list[PortfolioSectio
 
 
 def _lines(text: str, part: PortfolioSection) -> list[TextLine]:
-    """Return a section's non-empty lines, without the heading."""
     lines = [TextLine(match[0].strip(), match.start()) for match in LINES.finditer(text, part.start, part.end)]
     return lines[1:] if part.title else lines
 
@@ -158,9 +156,9 @@ def _job_spans(part: PortfolioSection, jobs: list[Job]) -> Iterator[tuple[int, i
 def _group_spans(
     text: str, part: PortfolioSection, jobs: list[Job], fewest: int, most: int
 ) -> Iterator[tuple[int, int, dict[str, str]]]:
-    """Group neighbouring jobs, and yield (start, end, facts) for each group. The facts are the first job's.
+    """Group neighbouring jobs, and yield (start, end, facts about the first job) for each group.
 
-    A group has at least `fewest` and at most `most` tokens, if possible.
+    A group has `fewest` to `most` tokens, if possible.
     """
     begin: int | None = None
     facts: dict[str, str] = {}
@@ -261,7 +259,6 @@ def _dates(text: str) -> dict[str, str]:
 
 
 def _jobs_by_dates(lines: Sequence[TextLine]) -> list[Job]:
-    """Find jobs by date ranges: on a line below the position (LinkedIn), or at the end of a heading."""
     jobs: list[Job] = []
     company = ""
     last_head = -1  # the last line in the previous job's head
@@ -340,7 +337,10 @@ def _spans(boundaries: Boundaries, limits: Chunking) -> list[Span]:
 
 
 def _end_of_chunk(boundaries: Boundaries, start: int, covered: int, stop: int, limits: Chunking) -> int:
-    """Return the best end for a chunk from `start`. The end is after `covered`, because each chunk needs new text."""
+    """Return the best end for a chunk which starts at `start`.
+
+    The end is after `covered`, because each chunk needs new text.
+    """
     hard_limit, soft_limit = limits.narrative_hard_tokens, limits.narrative_soft_tokens
     share, target_share = soft_limit / hard_limit, limits.narrative_target_tokens / hard_limit
     hard = max(fitting_end(boundaries, start, stop, hard_limit), covered + 1)

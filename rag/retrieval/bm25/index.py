@@ -98,7 +98,7 @@ def index_documents(
 
 
 def remove_document(connection: Connection, *, tenant_id: str, collection_id: UUID, document_id: UUID) -> None:
-    """Remove a document from the keyword search, in the caller's transaction; its chunks stay."""
+    """Remove a document from the keyword search, in the caller's transaction; the chunks stay."""
     remove_documents(connection, tenant_id=tenant_id, document_ids=[document_id])
 
 
@@ -127,7 +127,7 @@ def packed_terms(terms: Iterable[str]) -> bytes:
 
 
 def unpacked_terms(packed: bytes) -> NDArray[np.int32]:
-    """Return the term ids from the bytes of `packed_terms`."""
+    """Return the term ids from the bytes which `packed_terms` returned."""
     return np.frombuffer(packed, dtype="<i4")
 
 
@@ -198,7 +198,7 @@ def compact(connection: Connection, *, tenant_id: str, collection_id: UUID) -> N
 
 
 def _write_together(connection: Connection, where: dict[str, Any], segments: Sequence[Segment]) -> None:
-    """Merge segments, and drop the chunks removed from the search."""
+    """Merge parts (segments) in the search index, and drop the chunks removed from the search."""
     parameters = {**where, "segment_ids": [segment.id for segment in segments]}
     blocks = connection.execute(queries["take_blocks"], parameters, binary=True).fetchall()
     connection.execute(queries["delete_segments"], parameters)

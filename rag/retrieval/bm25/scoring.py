@@ -139,7 +139,7 @@ def matches_in(blocks: Iterable[tuple[int, int, bytes]], removed: Ranges) -> Mat
 
 
 def _records_of(term: int, block: bytes) -> tuple[int, int]:
-    """Return start and end, in bytes, for a term's postings in a block; equal if the term is absent."""
+    """Return start and end, in bytes, for a term's entries in a block. Both are equal if the term is absent."""
     count = int.from_bytes(block[:4], "big")
     after, encoded_term = 4 + 4 * count, term.to_bytes(4, "big")
     at = block.find(encoded_term, 4, after)

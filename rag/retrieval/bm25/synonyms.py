@@ -78,9 +78,9 @@ def synonyms_of(text: str, language: str, analyser: str) -> dict[str, tuple[tupl
 
 
 def _end_of_word(text: str, mention: Mention, analyser: str) -> int:
-    """Return where a found expression's last word ends, including a Korean particle.
+    """Return the end position for the last word in a found expression, including a Korean particle.
 
-    In "연차는" the particle is included; "연차수당" has a further noun, which is not.
+    In "연차는" the particle is included; in "연차수당" the second noun is not.
     """
     end = mention.end
     if not "\uac00" <= text[end - 1] <= "\ud7a3":
@@ -117,7 +117,7 @@ def named_in(text: str, language: str) -> tuple[str, ...]:
 
 
 def ideas_in(text: str, language: str) -> frozenset[int]:
-    """Return the numbers of the ideas (synonym groups) in a text. An idea has the same number in all languages."""
+    """Return the numbers for the ideas (synonym groups) in a text. An idea has the same number in all languages."""
     return frozenset(mention.idea for mention in _mentions(_normal(text), analyser_code(language)))
 
 
@@ -186,7 +186,6 @@ def _normal(text: str) -> str:
 
 @lru_cache(maxsize=2_000)
 def _mentions(text: str, language: str) -> tuple[Mention, ...]:
-    """Return the known expressions in a text, in order. Among overlapping expressions, the longest is taken."""
     language = language.removesuffix("+kiwi")
     if language not in _languages():
         return ()
@@ -202,7 +201,6 @@ def _mentions(text: str, language: str) -> tuple[Mention, ...]:
 
 
 def _substring_mentions(text: str, language: str) -> Iterator[Mention]:
-    """Yield mentions in languages without spaces between words, or with particles after a word."""
     for number, idea in enumerate(ideas()):
         for place, expression in enumerate(idea.get(language, NOTHING).in_questions):
             start = text.find(expression)
@@ -214,7 +212,6 @@ def _substring_mentions(text: str, language: str) -> Iterator[Mention]:
 
 
 def _inflected_mentions(text: str, language: str) -> Iterator[Mention]:
-    """Yield mentions, in any inflected form, in a language with spaces between words."""
     words = list(_WORD.finditer(text))
     keys = [_key(word.group(), language) for word in words]
     by_first = _by_first_word(language)
@@ -227,7 +224,6 @@ def _inflected_mentions(text: str, language: str) -> Iterator[Mention]:
 
 
 def _compound_mentions(key: tuple[str, ...], word: re.Match[str], language: str) -> Iterator[Mention]:
-    """Yield the longest known expression with which a compound word begins."""
     stem = key[0] if key else ""
     for length in range(len(stem) - 1, LEAST_BEGINNING - 1, -1):
         for expression, number, place in _by_first_word(language).get((stem[:length],), ()):
@@ -237,7 +233,6 @@ def _compound_mentions(key: tuple[str, ...], word: re.Match[str], language: str)
 
 
 def _key(word: str, language: str) -> tuple[str, ...]:
-    """Return a word's index terms; for a stopword, without terms, return the word."""
     return tuple(analyse(word, language)) or (word.lower(),)
 
 
@@ -257,7 +252,7 @@ def ideas() -> tuple[Idea, ...]:
 
 @lru_cache(maxsize=1)
 def _first_translated_only() -> int:
-    """Return the number of the first idea (synonym group) in `synonyms.txt` which is only used for translation."""
+    """Return the position in `synonyms.txt` for the first synonym group which is only used for translation."""
     before, _, _ = FILE.read_text("utf-8").partition(TRANSLATED_ONLY)
     return before.count("\nen: ")
 
@@ -273,7 +268,7 @@ def _languages() -> frozenset[str]:
 
 @lru_cache(maxsize=32)
 def _by_first_word(language: str) -> dict[tuple[str, ...], list[tuple[Keys, int, int]]]:
-    """Return the known expressions by first word: (all words, the idea's number, the expression's number)."""
+    """Return the known expressions by first word: (all words, synonym group, position in the group)."""
     expressions: dict[tuple[str, ...], list[tuple[Keys, int, int]]] = {}
     for number, idea in enumerate(ideas()):
         for place, expression in enumerate(idea.get(language, NOTHING).in_questions):
@@ -284,9 +279,9 @@ def _by_first_word(language: str) -> dict[tuple[str, ...], list[tuple[Keys, int,
 
 @lru_cache(maxsize=4_000)
 def _terms(idea: int, analyser: str) -> tuple[tuple[str, ...], ...]:
-    """Return each expression's index terms for an idea (synonym group), in the documents' language.
+    """Return the index terms for each expression in a synonym group.
 
-    An expression with a stopword is skipped, because the remaining words would have a different meaning.
+    Expressions with a stopword are skipped, because the remaining words would have a different meaning.
     """
     term_lists = dict[tuple[str, ...], None]()
     in_questions, in_documents = ideas()[idea].get(analyser.removesuffix("+kiwi"), NOTHING)
