@@ -145,9 +145,9 @@ class CitedSource:
 
 @dataclass
 class QuestionContext:
-    """The question and the answer's language, for checking a sentence.
+    """The context for checking an answer's sentence: the question, and the answer's language.
 
-    Facts which the question states need no source.
+    Facts which are already in the question need no source.
     """
 
     question: str = ""

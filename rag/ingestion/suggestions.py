@@ -97,7 +97,10 @@ class SuggestStep:
         self._retriever = Retriever(database, by_words)
 
     def run(self, job: DocumentJob, pages: Sequence[Page], sections: Sequence[Section]) -> None:
-        """Choose and store suggested questions, none after an error. Raises the errors in `TEMPORARY`."""
+        """Choose suggested questions for a document, and store them. If this fails, the document gets no suggestions.
+
+        Raises the errors in `TEMPORARY`, to try again later.
+        """
         try:
             questions = self._questions(job, sections, join_pages(pages))
         except TEMPORARY:

@@ -1,6 +1,6 @@
-"""Draw a document's text page by page beside its pictures, and its chunks.
+"""Draw a document page by page, each page's text beside its picture; and draw the list of chunks.
 
-Marks on a page's picture show tables, headings, notes, and omitted text.
+Frames on a page's picture show tables, headings, notes, and omitted text.
 """
 
 from __future__ import annotations

@@ -330,12 +330,11 @@ def elsewhere(
     *,
     anchor: CandidateSentence | None = None,
 ) -> list[CandidateSentence]:
-    """Return sentences with different figures from other documents, for example a different branch's rule.
+    """Find the same rule in the documents for different branches, if the figures differ; return a sentence for each.
 
-    Each document gives the best sentence. Only documents in a different language or folder than the first quotation's,
-    or with similar titles, are considered: "Leave in Utrecht" and "Leave in Leeds". `anchor`, the best sentence
-    overall, is set if the first quotation is for the user's country or site; then all documents are considered, also
-    for rules without figures.
+    For "Leave in Utrecht", this finds "Leave in Leeds": documents with a similar title, or in a different language or
+    folder than the first quotation's. `anchor`, the best sentence overall, is set if the first quotation is for the
+    user's country or site. Then all documents are considered, also for rules without figures.
     """
     first, is_own_place = chosen[0], anchor is not None
     if not is_own_place and not (first.is_of_type and first.figures):

@@ -1,6 +1,6 @@
-"""Open an Office document's package: the parts in XML trees, and the relationships between parts.
+"""Open an Office document, a ZIP archive with XML files (parts): read the parts, and the relationships between parts.
 
-Nothing in a part is fetched, no entity is expanded, and a part with a document type is refused, like in Office.
+For safety, links are not fetched, entities are not expanded, and a part with a DTD is refused, like in Office.
 """
 
 from __future__ import annotations

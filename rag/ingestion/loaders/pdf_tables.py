@@ -264,9 +264,10 @@ def put_turned(
     main: int,
     columns: Sequence[Columns],
 ) -> list[PageTable]:
-    """Write tables and rotated words into the text. Return the tables with turn `main`, except text columns.
+    """Write tables and rotated words into a page's text.
 
-    A turn counts quarter turns counterclockwise, 0 for horizontal text. `frames` has the words by turn.
+    `frames` has the page's words by rotation, in quarter turns counterclockwise: 0 for horizontal text. `main` is the
+    rotation for most words; the tables with this rotation are returned, without text columns.
     """
     free: dict[int, list[TurnedWord]] = {}
     for turn, words in frames.items():

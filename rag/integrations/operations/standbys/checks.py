@@ -1,4 +1,4 @@
-"""Report standbys to `doctor`."""
+"""Check whether the standby databases answer and are up to date, for the command `doctor`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Sign in an administrator with Google to read their Drive: OAuth 2.0 for web servers, with PKCE (RFC 7636).
 
 The result is a refresh token in Google's file format "authorized_user", which `google_drive` accepts instead of a
-service account's key. Until a folder is followed, only the person's browser has it, encrypted in a cookie.
+service account's key. Until a folder is added to a collection, the token is only in the browser, encrypted in a cookie.
 """
 
 from __future__ import annotations
