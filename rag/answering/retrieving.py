@@ -1,18 +1,26 @@
-"""Find the passages to answer from, for a follow-up with the conversation and, if in doubt, also without it."""
+"""Find the passages to answer from, for a follow-up with the conversation and, if in doubt, also without it.
+
+Without a model, each question in a message has its own search.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 
 from rag.answering.carried_over import NOTHING, own_terms
-from rag.answering.follow_ups import Standalone, shares_words
+from rag.answering.follow_ups import Standalone, shares_words, stand_alone
 from rag.answering.prompts import recent_messages, rules_of
 from rag.answering.quotations import Quotes
 from rag.answering.quoting import quotes_of, signals_of
 from rag.answering.reply_odds import probability
+from rag.answering.routes.small_talk import about_product, small_talk
 from rag.answering.state import AnswerState
 from rag.profiles.profile import Profile
+from rag.providers.processor import working
+from rag.retrieval.query_understanding import questions_in
+from rag.retrieval.since import without_since
 from rag.text.tokens import estimate_tokens
 from rag.types import ContextResponse, TokenUsage
 
@@ -26,8 +34,49 @@ def retrieve(state: AnswerState, standalone: Standalone) -> ContextResponse:
     """Find the passages to answer from.
 
     A short question may be a follow-up or start a new subject. Then the search runs with and without the conversation,
-    and the passages with the better quotations are returned.
+    and the passages with the better quotations are returned. Without a model, the questions of a message with several
+    are searched for too.
     """
+    context = _retrieve_message(state, standalone)
+    if context.citations and state.answer_model is None:
+        state.single_questions = retrieve_each(state)
+    return context
+
+
+@working()
+def retrieve_each(state: AnswerState) -> list[AnswerState]:
+    """Search for each question of a message with several.
+
+    Return a state with its context for each question; none for a message with a single question.
+    """
+    questions = _questions_in(state)
+    if len(questions) < 2 or any(without_since(text, state.language) for text in questions):
+        return []
+    parts = []
+    for place, text in enumerate(questions):
+        if state.cancel.is_set():
+            return []
+        part = state.for_question(text, questions[:place])
+        history = part.question.history
+        standalone = stand_alone(text, history, language=state.language, model=None, maximum_characters=len(text))
+        _retrieve_message(part, standalone)
+        state.add_times(part)
+        parts.append(part)
+    return parts
+
+
+def _questions_in(state: AnswerState) -> Sequence[str]:
+    # "How are you?" next to a question needs no search.
+    if not state.profile.understanding.split_questions:
+        return []
+    return [text for text in questions_in(state.question.text) if not _is_chat(text, state.language)]
+
+
+def _is_chat(text: str, language: str) -> bool:
+    return small_talk(text, language=language) is not None or about_product(text, language=language) is not None
+
+
+def _retrieve_message(state: AnswerState, standalone: Standalone) -> ContextResponse:
     together = _retrieve(state, standalone)
     carried, details = state.carried, state.details
     if not carried.is_unsure or state.cancel.is_set():

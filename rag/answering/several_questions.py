@@ -1,4 +1,4 @@
-"""Answer several questions in one message without a model, with a search and quotations for each question.
+"""Answer several questions in one message without a model, with quotations for each question.
 
 "How long is probation, and how much notice do I give?" has two answers, mostly in different passages. A later question
 may leave out the subject ("and how many can I carry over?") and gets completed like a follow-up. The reply repeats each
@@ -14,17 +14,13 @@ from uuid import UUID
 
 from rag.answering.canned_answers import CLOSEST, PART_NOT_ANSWERED, Phrases, phrase, quoted_as_they_stand
 from rag.answering.events import TextEvent
-from rag.answering.follow_ups import stand_alone
 from rag.answering.quotations import Quotes
 from rag.answering.quoting import evidence_of, quote, quotes_of
-from rag.answering.retrieving import retrieve
-from rag.answering.routes.small_talk import about_product, small_talk
+from rag.answering.retrieving import retrieve_each
 from rag.answering.state import AnswerState
 from rag.providers.processor import working
-from rag.retrieval.query_understanding import questions_in
-from rag.retrieval.since import without_since
 from rag.text.language_detection import detect_language
-from rag.types import ChatMessage, Citation, ContextResponse, Evidence, MessageState, Outcome
+from rag.types import Citation, ContextResponse, Evidence, MessageState, Outcome
 
 #: The number at the end of a quotation.
 _NUMBER = re.compile(r"\[(\d+)\]$", re.MULTILINE)
@@ -71,35 +67,18 @@ def quote_each(state: AnswerState, reason: Phrases) -> Iterator[TextEvent]:
     yield from state.show_quotes("\n\n".join([opening, *lines]), context)
 
 
-def _questions(state: AnswerState) -> list[str]:
-    """Return the message's questions which need a search. "How are you?" next to a question is left out."""
-    if not state.profile.understanding.split_questions:
-        return []
-    return [text for text in questions_in(state.question.text) if not _is_chat(text, state.language)]
-
-
-def _is_chat(text: str, language: str) -> bool:
-    return small_talk(text, language=language) is not None or about_product(text, language=language) is not None
-
-
 @working()
 def _replies(state: AnswerState) -> list[_Reply]:
-    questions = _questions(state)
-    if len(questions) < 2 or any(without_since(text, state.language) for text in questions):
-        return []
     replies = []
-    for place, text in enumerate(questions):
-        if state.cancel.is_set():
+    # The searches are missing if a model failed to answer.
+    for part in state.single_questions or retrieve_each(state):
+        if part.context is None or state.cancel.is_set():
             return []
-        part = state.for_question(text, questions[:place])
-        history: Sequence[ChatMessage] = part.question.history
-        standalone = stand_alone(text, history, language=state.language, model=None, maximum_characters=len(text))
-        context, quotes = quotes_of(part, retrieve(part, standalone))
-        state.add_times(part)
+        context, quotes = quotes_of(part, part.context)
         evidence = evidence_of(quotes, context) if quotes is not None and context.citations else "none"
         if quotes is not None and evidence == "perhaps":
             quotes = quotes.closest
-        replies.append(_Reply(text, context, quotes, evidence))
+        replies.append(_Reply(part.question.text, context, quotes, evidence))
     return replies
 
 

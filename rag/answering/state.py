@@ -84,6 +84,8 @@ class AnswerState:
     follow_ups: tuple[str, ...] = ()
     #: The passages found.
     context: ContextResponse | None = None
+    #: For a message with several questions and no model: a state for each question, with its passages.
+    single_questions: Sequence[AnswerState] = ()
     #: The messages sent to the answering model by the last call.
     messages: Sequence[ChatMessage] = ()
     details: RAGDetails = field(default_factory=RAGDetails)
