@@ -2,7 +2,7 @@
 
 Starts the product in a folder of its own without any key, and fills it: people of five groups, questions in six
 languages with how they ended, what they cost and how they were rated, questions that the documents do not answer in
-several wordings, people who wait for an answer, golden questions with three runs over them, and budgets. Prints the
+several wordings, people who wait for an answer, test questions with three runs over them, and budgets. Prints the
 address and how to sign in, and serves until Ctrl-C.
 """
 

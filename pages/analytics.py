@@ -423,14 +423,14 @@ def draw_details(chat_log_id: UUID) -> None:
 
 
 def draw_golden_button(entry: ChatLogEntry) -> None:
-    """Draw a button with which an administrator adds the question to the golden questions."""
+    """Draw a button with which an administrator adds the question to the test questions."""
     if not identity.may(Role.ADMIN) or not entry.question.question:
         return
     of_it = (c for c in services().documents.collections(identity) if c.id == entry.question.collection_id)
     collection = next(of_it, None)
     key = f"analytics_golden_from_{entry.question.id}"
     if collection is not None and st.button(
-        _("Make it a golden question"), icon=":material/verified:", key=key, help=_(ABOUT_GOLDEN)
+        _("Make this a test question"), icon=":material/verified:", key=key, help=_(ABOUT_GOLDEN)
     ):
         add_golden_from(identity, collection, entry)
 

@@ -126,7 +126,7 @@ def ask_to_create() -> None:
             width=220,
         )
         embedder = st.selectbox(
-            _("Model that compares documents"),
+            _("Search model"),
             list(ready),
             format_func=ready.of,
             key=f"collections_new_embedder_{profile.name}",

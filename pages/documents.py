@@ -798,7 +798,7 @@ def draw_models(collections: Sequence[Collection]) -> None:
     if any(move.is_open for move in library.reembeddings.find(identity)):
         state.documents_moves = True
     with st.expander(
-        _("Embedding models"),
+        _("Search models"),
         icon=":material/scatter_plot:",
         expanded=bool(state.get("documents_moves")),
         key="documents_models",

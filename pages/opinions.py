@@ -246,7 +246,7 @@ def add_reference(collection: Collection) -> None:
         return
     state.opinions_problem = ""
     try:
-        with st.status(_("Reading, splitting, embedding and tagging")) as status:
+        with st.status(_("Reading, splitting, preparing for search and tagging")) as status:
             if file:
                 kind: PdfType = "scanned" if state.references_scanned else "digital"
                 reference = running.references.ingest(
@@ -258,7 +258,7 @@ def add_reference(collection: Collection) -> None:
                 running.references.chunk(identity, reference.id, page_texts={1: text})
                 status.update(label=_("Tagging"))
                 running.references.tag(identity, reference.id)
-                status.update(label=_("Embedding"))
+                status.update(label=_("Preparing for search"))
                 reference = running.references.embed(identity, reference.id)
         st.toast(
             _(
@@ -368,7 +368,7 @@ def draw_references(collection: Collection) -> None:
         )
         st.caption(
             _(
-                "{chunks}: {embedded} with a vector, {tagged} with tags",
+                "{chunks}: {embedded} prepared for the search, {tagged} with tags",
                 chunks=count(document.chunks, "passage"),
                 embedded=thousands(document.embedded),
                 tagged=thousands(document.tagged),

@@ -386,7 +386,7 @@ class ProviderAnswerInvalid(ProviderError):
 
 
 class VectorUnusable(ProviderAnswerInvalid):
-    """The provider sent no usable embedding for one of the texts: some values are not numbers."""
+    """The search model sent no usable result for one of the texts: some values are not numbers."""
 
 
 class ProviderAnswerCut(ProviderAnswerInvalid):

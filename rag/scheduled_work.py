@@ -1,6 +1,6 @@
 """Run scheduled work.
 
-It asks golden questions at night, writes the weekly digest, forgets old texts, warns about budgets, and solves gaps
+It asks test questions at night, writes the weekly digest, forgets old texts, warns about budgets, and solves gaps
 whose documents are ready.
 
 Every process with workers checks each minute. The first to mark a day as done does the work, so each job runs once,
@@ -139,12 +139,12 @@ class ScheduledWork:
         self._database.execute(identity, "change_tenant_settings", settings=Jsonb({"letters": stored}))
 
     def is_nightly(self, who: Who, collection_id: UUID) -> bool:
-        """Whether a collection's golden questions are asked every night."""
+        """Whether a collection's test questions are asked every night."""
         tenant_id = who.tenant_id if isinstance(who, Identity) else who
         return str(collection_id) in (self._database.fetch_value(tenant_id, "nightly_collections") or [])
 
     def set_nightly(self, identity: Identity, collection_id: UUID, is_nightly: bool) -> None:
-        """Ask a collection's golden questions every night, or stop. For administrators."""
+        """Ask a collection's test questions every night, or stop. For administrators."""
         require_admin(identity)
         collection_ids = set(self._database.fetch_value(identity.tenant_id, "nightly_collections") or [])
         collection_ids = collection_ids | {str(collection_id)} if is_nightly else collection_ids - {str(collection_id)}
@@ -158,7 +158,7 @@ class ScheduledWork:
         self._do((self._solve_gaps, self._forget, self._warn, self._write_digest), tenants, now)
 
     def run_all_golden(self, tenants: Sequence[str], *, now: datetime | None = None) -> None:
-        """Ask the golden questions due for these tenants, which may take hours."""
+        """Ask the test questions due for these tenants, which may take hours."""
         self._do((self._run_golden,), tenants, now)
 
     def _do(
@@ -281,13 +281,13 @@ class ScheduledWork:
                 run = self.run_golden(tenant_id, collection, since=now.replace(hour=0, minute=0, second=0))
             except RagError as exc:
                 self._note_not_done(tenant_id, work)
-                log.warning("The golden questions of %s are asked later: %s", collection.name, exc.message)
+                log.warning("The test questions of %s are asked later: %s", collection.name, exc.message)
             else:
                 if run is not None and run.finished_at is None:  # the application stops
                     self._note_not_done(tenant_id, work, again_seconds=0)
 
     def run_golden(self, tenant_id: str, collection: Collection, *, since: datetime) -> Run | None:
-        """Ask a collection's golden questions, and report metrics which fell. Returns `None` without golden questions.
+        """Ask a collection's test questions, and report metrics which fell. Returns `None` without test questions.
 
         An interrupted run with the same questions and settings is continued if it began after `since`.
         """
@@ -316,7 +316,7 @@ class ScheduledWork:
             )  # fmt: skip
 
             def write() -> _EmailText:
-                lines = [_("The golden questions of {name} were asked again.", name=collection.name), ""]
+                lines = [_("The test questions of {name} were asked again.", name=collection.name), ""]
                 for figure in fallen:
                     figures = _("{now} (before: {before})", now=f"{figure.now:.3f}", before=f"{figure.before:.3f}")
                     lines.append(f"{_(TITLES[figure.figure])}: {figures}")

@@ -298,7 +298,7 @@ def _embedder(parts: Services) -> Check:
         meaning = parts.providers.meaning
         if meaning is not None:
             return Check(
-                name=_("Embeddings"),
+                name=_("Search model"),
                 state="ok",
                 sentence=_("Searches compare words and meaning, both built in.") + _meaning_progress(parts),
                 detail=_(
@@ -308,7 +308,7 @@ def _embedder(parts: Services) -> Check:
                 ),
             )
         return Check(
-            name=_("Embeddings"),
+            name=_("Search model"),
             state="missing",
             sentence=_(
                 "Searches compare words and parts of words, not meaning. Paste a key of a provider on the page "
@@ -320,7 +320,7 @@ def _embedder(parts: Services) -> Check:
                 embedder=identifier,
             ),
         )
-    return Check(name=_("Embeddings"), state="ok", sentence=_("New collections use {embedder}.", embedder=identifier))
+    return Check(name=_("Search model"), state="ok", sentence=_("New collections use {embedder}.", embedder=identifier))
 
 
 def _meaning_progress(parts: Services) -> str:

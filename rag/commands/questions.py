@@ -1,4 +1,4 @@
-"""Search, ask and evaluate on the command line: `search`, `ask`, and `eval` with golden questions."""
+"""Search, ask and evaluate on the command line: `search`, `ask`, and `eval` with test questions."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def add_parsers(commands: Commands) -> None:
                 "--language", choices=list(LANGUAGES), default=None, help="of the answer; the question's when not given"
             )
     command = add_command(
-        commands, "eval", "measure answers against golden questions",
+        commands, "eval", "measure answers against test questions",
         more="FILE is CSV with a header line or one JSON object a line: question, document, page, answer, evidence, "
         "language, tags, answerable. Exit status: 0; 1 for an error; "
         f"{TOO_LOW} where a figure is below what --at-least asks for. docs/evaluation.md says what the figures mean.",

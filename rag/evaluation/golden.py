@@ -1,4 +1,4 @@
-"""Read golden questions: questions with the documents, pages and words that answer them."""
+"""Read test questions: questions with the documents, pages and words that answer them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class GoldenQuestion:
 
 
 def read_golden(path: Path) -> list[GoldenQuestion]:
-    """Read golden questions from a CSV or JSONL file. Raises `InvalidInput` naming the line that cannot be read."""
+    """Read test questions from a CSV or JSONL file. Raises `InvalidInput` naming the line that cannot be read."""
     try:
         text = path.read_text("utf-8-sig")
     except UnicodeDecodeError as exc:
@@ -55,7 +55,7 @@ def read_golden(path: Path) -> list[GoldenQuestion]:
 
 
 def parse_golden(text: str, *, is_csv: bool) -> list[GoldenQuestion]:
-    """Read golden questions from CSV with a header line, or from a JSON object per line. Raises `InvalidInput`."""
+    """Read test questions from CSV with a header line, or from a JSON object per line. Raises `InvalidInput`."""
     rows: list[Mapping[str, Any]] = []
     try:
         rows += csv.DictReader(io.StringIO(text, newline="")) if is_csv else _json_rows(text)
@@ -71,7 +71,7 @@ def parse_golden(text: str, *, is_csv: bool) -> list[GoldenQuestion]:
 
 
 def golden_from_json(row: Mapping[str, Any], place: int = 1) -> GoldenQuestion:
-    """Build a golden question from a row. Raises `InvalidInput` with `place`, the row's number in the file."""
+    """Build a test question from a row. Raises `InvalidInput` with `place`, the row's number in the file."""
     question = str(row.get("question") or "").strip()
     if not question or len(question) > MAXIMUM_CHARACTERS:
         raise InvalidInput(f"Question {place} is empty or longer than {MAXIMUM_CHARACTERS:,} characters.")
@@ -94,7 +94,7 @@ def golden_from_json(row: Mapping[str, Any], place: int = 1) -> GoldenQuestion:
 
 
 def golden_from_entry(entry: ChatLogEntry) -> GoldenQuestion:
-    """Build a golden question from a logged question.
+    """Build a test question from a logged question.
 
     The expected document is the first cited document which supports the answer.
     """

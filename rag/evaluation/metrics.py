@@ -1,4 +1,4 @@
-"""Measure answers against golden questions, average a run's metrics, and compare two runs.
+"""Measure answers against test questions, average a run's metrics, and compare two runs.
 
 Ranks refer to the chunks given to the answer, in order. A page counts only at the first rank.
 """

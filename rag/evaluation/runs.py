@@ -1,4 +1,4 @@
-"""Run golden questions through the product, store each result, and compare runs.
+"""Run test questions through the product, store each result, and compare runs.
 
 Every question takes the same path as a person's, and is logged for the evaluation. A result is stored before the next
 question starts: an interrupted run continues at the next question, and pays for no answer twice.
@@ -47,8 +47,8 @@ MAXIMUM_CHECKED = 24
 MOST_FAILURES = 3
 #: Seconds a claim on a run is valid without renewal, and the share after which it is renewed.
 CLAIM_SECONDS, RENEWED_AFTER = 60.0, 0.25
-ALREADY_RUNNING = "Another process is already working on this run. Open the run again when that process has ended."
-INTERRUPTED = "{done} of {questions} questions are asked; the run was interrupted: {why}"
+ALREADY_RUNNING = "This test run is already under way elsewhere. Open it again when it has ended."
+INTERRUPTED = "The test run was interrupted after {done} of {questions} questions: {why}"
 #: Where proposals come from.
 Source = Literal["feedback", "gaps", "documents"]
 
@@ -113,7 +113,7 @@ class _EvaluatedQuestion:
 
 
 class Evaluations:
-    """Store golden questions, run them, and compare runs."""
+    """Store test questions, run them, and compare runs."""
 
     def __init__(self, database: Database, answerer: Answerer, judge: Judge, by_words: Retriever) -> None:
         """`by_words` is a retriever which makes no paid calls, for checking questions proposed from documents."""
@@ -132,15 +132,15 @@ class Evaluations:
         #: Background runs take turns, because each run asks without pause.
         self._turn = Lock()
 
-    # Golden questions
+    # Test questions
 
     def golden(self, who: Who, collection_id: UUID) -> dict[UUID, GoldenQuestion]:
-        """Return a collection's golden questions by id, in the order they were added."""
+        """Return a collection's test questions by id, in the order they were added."""
         rows = self._database.fetch_all(who, "list_golden_questions", _Golden, collection_id=collection_id)
         return {row.id: golden_from_json(row.golden) for row in rows}
 
     def add_golden(self, who: Who, collection: Collection, questions: Sequence[GoldenQuestion]) -> None:
-        """Add golden questions; a question in the same words replaces the earlier one. For administrators."""
+        """Add test questions; a question in the same words replaces the earlier one. For administrators."""
         require_admin(who)
         with self._database.transaction(who) as connection:
             for question in questions:
@@ -148,7 +148,7 @@ class Evaluations:
                 connection.execute(queries["put_golden_question"], row)
 
     def change_golden(self, who: Who, collection: Collection, golden_id: UUID, question: GoldenQuestion) -> None:
-        """Replace a golden question. For administrators; raises `NotFound`."""
+        """Replace a test question. For administrators; raises `NotFound`."""
         require_admin(who)
         row = {"id": golden_id, "collection_id": collection.id, "golden": Jsonb(question.to_json())}
         with self._database.transaction(who) as connection:
@@ -157,7 +157,7 @@ class Evaluations:
                 raise NotFound
 
     def remove_golden(self, who: Who, golden_ids: Sequence[UUID]) -> str:
-        """Remove golden questions, and return a value for `put_golden_back`. For administrators; raises `NotFound`."""
+        """Remove test questions, and return a value for `put_golden_back`. For administrators; raises `NotFound`."""
         require_admin(who)
         removed = self._database.fetch_value(who, "delete_golden_questions", ids=[*golden_ids])
         if removed is None:
@@ -165,14 +165,14 @@ class Evaluations:
         return str(removed)
 
     def put_golden_back(self, who: Who, removed: str) -> None:
-        """Restore removed golden questions. For administrators; raises `InvalidInput` if their collection is gone."""
+        """Restore removed test questions. For administrators; raises `InvalidInput` if their collection is gone."""
         require_admin(who)
         self._database.put_back(who, "put_golden_questions_back", kept=removed)
 
     def proposals(
         self, who: Who, collection_id: UUID, source: Source, document_id: UUID | None = None
     ) -> builtins.list[GoldenQuestion]:
-        """Return proposed golden questions, made from answers rated helpful, from gaps, or from documents.
+        """Return proposed test questions, made from answers rated helpful, from gaps, or from documents.
 
         Questions from documents were written by the tagging model or come from headings. They are proposed only if a
         keyword search ranks their document first; the pages of that hit become the expected pages.
@@ -233,7 +233,7 @@ class Evaluations:
         With `is_judged`, a model also judges the answers, which costs one paid call each. Raises `InvalidInput`.
         """
         if not golden:
-            raise InvalidInput("There are no golden questions. Add some, or name a file that has them.")
+            raise InvalidInput("There are no test questions. Add some, or name a file with test questions.")
         if is_judged and not self.judge.model(profile):
             raise InvalidInput("No model can check the answers: no provider is set up. Paste a key on the page Set-up.")
         base = profile_by_name(profile.name)
@@ -503,7 +503,7 @@ class Evaluations:
         ]
         both = [question for question in figures_by_question[0] if question in figures_by_question[1]]
         if not both:
-            raise InvalidInput("These two runs have no question in common.")
+            raise InvalidInput("These two test runs have no question in common.")
         return compare(
             [figures_by_question[0][question] for question in both],
             [figures_by_question[1][question] for question in both],

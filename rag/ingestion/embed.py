@@ -47,14 +47,14 @@ log = logging.getLogger(__name__)
 SHOWN_CHARACTERS = 60
 SET_ASIDE = (
     N_(
-        "1 of {total} passages cannot be searched by meaning, because {model} gave no usable numbers for it "
-        "(“{text}”). Its words are still searched for. Choose another embedding model for the collection, or change "
-        "the text and upload the document again."
+        "1 of {total} passages cannot be searched by meaning, because {model} cannot process its text (“{text}”). Its "
+        "words are still searched for. Choose another search model for the collection, or change the text and upload "
+        "the document again."
     ),
     N_(
-        "{count} of {total} passages cannot be searched by meaning, because {model} gave no usable numbers for them "
-        "(“{text}”). Their words are still searched for. Choose another embedding model for the collection, or "
-        "change the text and upload the document again."
+        "{count} of {total} passages cannot be searched by meaning, because {model} cannot process their text "
+        "(“{text}”). Their words are still searched for. Choose another search model for the collection, or change the "
+        "text and upload the document again."
     ),
 )
 

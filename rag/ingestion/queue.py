@@ -144,7 +144,7 @@ class Queue:
         self.on_sync: Callable[[str, UUID], object] | None = None
         #: Does the short scheduled work; set by `services`.
         self.on_every_minute: Callable[[], object] | None = None
-        #: Asks the scheduled golden questions, possibly for hours; set by `services`.
+        #: Asks the scheduled test questions, possibly for hours; set by `services`.
         self.on_evaluations: Callable[[], object] | None = None
         #: Makes and tries the scheduled backup; set if backups are automatic.
         self.on_backups: Callable[[], object] | None = None

@@ -153,7 +153,7 @@ class Reembeddings:
             raise NotFound from exc
         embedder = self._providers.embedder_for(to_model)
         if embedder.id == collection.embedding_model:
-            raise InvalidInput(f"This collection already uses the embedding model {embedder.model}.")
+            raise InvalidInput(f"This collection already uses the search model {embedder.model}.")
         return embedder
 
     def _cost(self, connection: Connection, identity: Identity, collection_id: UUID, embedder: Embedder) -> MoveCost:
@@ -169,7 +169,7 @@ class Reembeddings:
         """Estimate the move back to the old model. Only chunks added since the move cost anything."""
         if not switched.can_be_undone:
             raise InvalidInput(
-                "The vectors of the old model have been removed. Move the collection to that model again instead."
+                "The search data of the old model has been removed. Move the collection to that model again instead."
             )
         return self.estimate(identity, switched.collection_id, switched.from_model)
 

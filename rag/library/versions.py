@@ -77,7 +77,7 @@ class Versions:
         job = self._job(identity, document_id)
         document = job.document
         if step not in BY_HAND:
-            raise InvalidInput("Only chunking, embedding and tagging can be run again by themselves.")
+            raise InvalidInput("Only splitting, preparing for search and tagging can be run again on their own.")
         if document.status is not DocumentStatus.COMPLETED:
             raise InvalidInput(
                 "A single step can be run again only in a document that is ready. Try again with the whole document."
@@ -86,9 +86,7 @@ class Versions:
             return self._tag_again(identity, job, only_missing=only_missing)
         if only_missing and chunking_method in (None, document.chunking_method):
             # Publishing needs a vector for every chunk.
-            raise InvalidInput(
-                "Nothing is missing: every passage of this document has its vector for the search by meaning."
-            )
+            raise InvalidInput("Nothing is missing: every passage of this document can be searched by meaning.")
         if document.mime_type == EXPORT_TYPE and chunking_method not in (None, document.chunking_method):
             raise InvalidInput("Imported passages stay as they were cut. Upload the document itself to cut it again.")
         self._require_idle(identity, document)

@@ -19,7 +19,7 @@ else:
     ProviderName = Literal[CHAT_PROVIDERS]
 LONGEST_LIST = 100
 EMBEDDER_LOCKED = N_(
-    "the documents of the collection have vectors from this model. Create another collection to use another model"
+    "the documents were prepared for the search with this model. To use another model, move the collection to it"
 )
 
 
@@ -256,20 +256,21 @@ class Embedding(Part):
     new_documents_only = True
 
     embedding_model: Text = setting(
-        "openai/text-embedding-3-small@1536", "Embedding model", "Turns passages into vectors (rows of numbers) for "
-                                                                 "the search by meaning.", locked=EMBEDDER_LOCKED,
+        "openai/text-embedding-3-small@1536", "Search model", "Compares questions with the passages of the "
+                                                                 "documents.", locked=EMBEDDER_LOCKED,
         source="004 DEFAULT_EMBEDDING_MODEL")
     index_titles: bool = setting(
         True, "Search titles and sections too",
         "Searches also find a passage by the title of its document, by its section and by the words of its folder.",
         source="measured: near-twin documents differ in little else; 003 1.3 embeds the passage alone")
     embedding_batch_size: int = setting(
-        100, "Passages per request", "How many passages are sent to the embedding model in one request.",
+        100, "Passages per request", "How many passages are sent to the search model in one request. With a higher "
+                                     "number, documents are ready sooner.",
         unit="passages", bounds=(1, 2048), source="000 OpenAI Embedding")
     share_requests: bool = setting(
-        False, "Requests for several documents",
-        "Documents from a source wait until there are enough of them for a full request to a paid embedding model. "
-        "The cost of these requests is counted for the collection, not for each document.", source="000 Batch Size")
+        False, "One request for several documents",
+        "New documents from a source wait until one request to a paid search model is full. The cost of these requests "
+        "is counted for the collection, not for each document.", source="000 Batch Size")
     embedding_delay_ms: int = setting(
         0, "Pause between requests", unit="ms", bounds=(0, 60_000), source="001 Embedding Generation")
 
@@ -303,7 +304,8 @@ class Search(Part):
         bounds=(1, 50), applies="per call", source="001 Search Implementation")
     neighbour_factor: int = setting(
         20, "Passages compared for each passage wanted",
-        "In a large collection, the vector index compares this many passages for each passage wanted.", bounds=(1, 200),
+        "In a large collection, the search by meaning compares this many passages for each passage wanted. A higher "
+        "number finds more, but takes longer.", bounds=(1, 200),
         source="001 Search Implementation")
     threshold_mode: ThresholdMode = setting(
         "calibrated", "How similar a passage has to be",
@@ -311,8 +313,8 @@ class Search(Part):
         source="measured: OpenAI's present models seldom reach the 0.7 of 004")
     similarity_threshold: float | None = setting(
         0.7, "Fixed similarity",
-        "A similarity of 0 means that two texts have nothing in common, 1 that they are the same. Each embedding "
-        "model needs its own value.",
+        "0: two texts have nothing in common. 1: they are the same. With a higher value, fewer passages count as an "
+        "answer. Each search model needs its own value.",
         unit="cosine similarity", bounds=(-1, 1), applies="per call", source="004 SIMILARITY_THRESHOLD",
         only_with=("threshold_mode", ("absolute",)))
     strict_threshold: bool = setting(

@@ -88,7 +88,7 @@ class LexicalEmbedder:
 
 def _embed(text: str) -> FloatMatrix:
     if not text.strip():
-        raise InvalidInput("A text of only spaces cannot be embedded.")
+        raise InvalidInput("A text of only spaces cannot be prepared for the search.")
     words = WORD.findall(_normalise(text))
     counts = Counter(word for word in words if word not in STOPWORDS)
     if not counts:  # "to be or not to be", "***": better compared unchanged than not at all.
@@ -236,7 +236,7 @@ class Engine:
         """Return a text's vector; raises the same errors as `MeaningEmbedder.embed`."""
         normalised = prepared(text)
         if not normalised.strip():
-            raise InvalidInput("A text of only spaces cannot be embedded.")
+            raise InvalidInput("A text of only spaces cannot be prepared for the search.")
         blob = normalised.encode()
         with self._lock:
             self._is_closing = False

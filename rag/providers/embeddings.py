@@ -62,7 +62,7 @@ def embedding_batches(
 
 def _embed_checked(texts: Sequence[str], embedder: Embedder, purpose: Purpose) -> Embeddings:
     if not all(text.strip() for text in texts):
-        raise InvalidInput("A text of only spaces cannot be embedded.")
+        raise InvalidInput("A text of only spaces cannot be prepared for the search.")
     embeddings = embedder.embed(texts, purpose=purpose)
     if _sets_aside.get() and np.isnan(embeddings.vectors).all(axis=1).any():
         return embeddings  # checked by the embedder, which set texts aside
@@ -140,23 +140,21 @@ def unit_rows(rows: Sequence[ArrayLike] | FloatMatrix, *, count: int, dimensions
 def _all_unit_rows(rows: Sequence[ArrayLike] | FloatMatrix, *, count: int, dimensions: int) -> FloatMatrix:
     if len(rows) != count:
         raise ProviderAnswerInvalid(
-            f"The provider sent {len(rows)} embeddings for {count} texts. Try again in a moment."
+            f"The search model sent {len(rows)} results for {count} texts. Try again in a moment."
         )
     if count == 0:
         return np.empty((0, dimensions), dtype=np.float32)
     try:
         matrix = np.asarray(rows, dtype=np.float64)
     except (ValueError, TypeError) as exc:
-        raise ProviderAnswerInvalid("The provider sent embeddings that are not rows of numbers.") from exc
+        raise ProviderAnswerInvalid("The search model sent something other than rows of numbers.") from exc
     if matrix.shape != (count, dimensions):
         sent = matrix.shape[1] if matrix.ndim == 2 else "no"
-        raise ProviderAnswerInvalid(
-            f"The provider sent embeddings of {sent} dimensions where {dimensions} are expected."
-        )
+        raise ProviderAnswerInvalid(f"The search model sent {sent} numbers for a text, but {dimensions} are expected.")
     lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
     if not np.isfinite(lengths).all() or (lengths == 0).any():
         raise ProviderAnswerInvalid(
-            "The provider sent an embedding that cannot be used: it has only zeros, or values that are not numbers."
+            "The search model sent a result that cannot be used: it has only zeros, or values that are not numbers."
         )
     unit: FloatMatrix = (matrix / lengths[:, None]).astype(np.float32)
     return unit

@@ -59,7 +59,7 @@ class OllamaEmbedder:
         is retried once.
         """
         if not all(text.strip() for text in texts):
-            raise InvalidInput("A text of only spaces cannot be embedded.")
+            raise InvalidInput("A text of only spaces cannot be prepared for the search.")
         vectors: FloatMatrix = np.empty((len(texts), self.dimensions), dtype=np.float32)
         usages: list[Usage] = []
         cut_texts = shortened_texts(texts, embedder_id=self.id, model=self.model, maximum_tokens=MAXIMUM_TEXT_TOKENS)
@@ -122,7 +122,10 @@ class OllamaEmbedder:
                 if response.status_code >= 500 and NOT_A_NUMBER.search(response.text):
                     raise VectorUnusable
                 if response.status_code >= 500 or response.status_code in (408, 429):
-                    raise ProviderUnavailable(f"Ollama could not embed (HTTP {response.status_code}). Try again soon.")
+                    raise ProviderUnavailable(
+                        "Ollama could not prepare the text for the search (HTTP "
+                        f"{response.status_code}). Try again soon."
+                    )
                 if response.status_code != 200:
                     raise ProviderError(f"Ollama did not accept this request (HTTP {response.status_code}).")
                 answer = response.json()

@@ -152,7 +152,7 @@ class OpenAIEmbedder:
         query, with a person waiting, once after a short wait.
         """
         if not all(text.strip() for text in texts):
-            raise InvalidInput("A text of only spaces cannot be embedded.")
+            raise InvalidInput("A text of only spaces cannot be prepared for the search.")
         vectors: FloatMatrix = np.empty((len(texts), self.dimensions), dtype=np.float32)
         usages: list[Usage] = []
         cut_texts = shortened_texts(
@@ -218,7 +218,7 @@ class OpenAIEmbedder:
         by_index = sorted(answer["data"], key=lambda item: item["index"])
         if [item["index"] for item in by_index] != list(range(count)):
             raise ProviderAnswerInvalid(
-                f"The provider sent {len(by_index)} embeddings for {count} texts. Try again in a moment."
+                f"The search model sent {len(by_index)} results for {count} texts. Try again in a moment."
             )
         vectors = [vector_from_json(item["embedding"]) for item in by_index]
         return unit_rows(vectors, count=count, dimensions=self.dimensions)

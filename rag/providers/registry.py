@@ -157,13 +157,10 @@ class EmbedderOption:
 #: Longest wait for the answer to a probe.
 PROBE_SECONDS = 5.0
 NO_KEY = N_(
-    "These documents need the embedding model {model} of {provider}, which is not configured. Paste its key on the "
-    "page Set-up."
+    "These documents need the search model {model}, but no key for {provider} is set. Paste the key on the page Set-up."
 )
-NOT_SET = N_("These documents need the embedding model {model} of {provider}, which is not configured. Set {variable}.")
-ELSEWHERE = N_(
-    "These documents need the embedding model {model} of {provider}, but OPENAI_BASE_URL points to {primary}."
-)
+NOT_SET = N_("These documents need the search model {model} of {provider}, which is not set up. Set {variable}.")
+ELSEWHERE = N_("These documents need the search model {model} of {provider}, but OPENAI_BASE_URL points to {primary}.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,7 @@ EVENTS = {
     "budget.reached": N_("A budget is spent"),
     "gap.solved": N_("A question without an answer was dealt with"),
     "sync.failed": N_("A sync failed"),
-    "evaluation.fell": N_("An evaluation is worse than the one before"),
+    "evaluation.fell": N_("A test run is worse than the one before"),
     "digest.weekly": N_("The report of a week"),
 }
 

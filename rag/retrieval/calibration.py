@@ -114,7 +114,7 @@ class Calibrations:
         """Measure a collection's threshold, and store it if `keep` is true. Raises the errors raised by `calibrate`."""
         calibration = calibrate(self._database, collection, self._embedder(collection))
         if keep and not keep_calibration(self._database, collection.tenant_id, collection.id, calibration):
-            raise InvalidInput("The embedding model of the collection has changed. Measure again.")
+            raise InvalidInput("The search model of the collection has changed. Measure again.")
         return calibration
 
     def _embedder(self, collection: Collection) -> Embedder:

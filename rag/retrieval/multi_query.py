@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-NO_EMBEDDING = N_("The embedding model did not answer, so only keywords were searched for.")
+NO_EMBEDDING = N_("The search model did not answer, so only keywords were searched for.")
 
 
 @dataclass(frozen=True, kw_only=True)

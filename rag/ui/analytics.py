@@ -71,7 +71,7 @@ PARTS_BY: Mapping[PartsBy, str] = {"group": N_("Group"), "language": N_("Languag
 PURPOSE_NAMES = {
     "question": N_("Questions"),
     "search": N_("Searches by programs"),
-    "evaluation": N_("Evaluation"),
+    "evaluation": N_("Test runs"),
     "document": N_("Documents"),
     "other": N_("Other"),
 }
@@ -162,8 +162,8 @@ def draw_metrics(who: Identity, summary: Summary, period: Period, *, zone: str, 
         draw_metric(
             _("Cost"), _("price unknown") if now.known_cost is None else plain(money(now.known_cost)),
             grown(now.cost, before.cost, "inverse"), trend=Trend([float(day.cost) for day in days], "area"),
-            help_text=_("All recorded costs of questions, searches by programs, evaluations, and processing "
-                        "documents, text recognition included."),
+            help_text=_("All recorded costs: questions, searches by programs, test runs, and the processing of "
+                        "documents with text recognition."),
         )  # fmt: skip
         draw_metric(
             _("Cost per answer"), "–" if now.cost_per_answer is None else plain(money(now.cost_per_answer)),

@@ -41,7 +41,7 @@ STAGE_COLOR_INDEX = {"translation": 3, "embedding": 1, "search": 6, "reranking":
 
 STAGE_NAMES = {
     "translation": N_("Translation"),
-    "embedding": N_("Embedding"),
+    "embedding": N_("Preparing for search"),
     "search": N_("Search"),
     "reranking": N_("Reranking"),
     "model": N_("Model"),
@@ -51,7 +51,7 @@ STAGE_NAMES = {
 
 OPERATION_NAMES = {
     "chat": N_("Chat"),
-    "embedding": N_("Embedding"),
+    "embedding": N_("Preparing for search"),
     "chunking": N_("Splitting"),
     "reranking": N_("Reranking"),
     "translation": N_("Translation"),

@@ -340,7 +340,7 @@ def threshold_sentences(
 def _measured(collection: Collection, profile: Profile, zone: tzinfo) -> str:
     if collection.calibrated_threshold is None:
         return _(
-            "This collection has not been measured yet. Measuring sends about 200 short texts to the embedding model."
+            "This collection has not been measured yet. Measuring sends about 200 short texts to the search model."
         )
     value = f"{collection.calibrated_threshold:.3f}"
     at = date_time(collection.calibrated_at, zone)

@@ -41,7 +41,7 @@ CHOICES = {
     "threshold_mode": {
         "absolute": N_("a fixed value"),
         "calibrated": N_("the value measured on this collection"),
-        "embedder": N_("the default of the embedding model"),
+        "embedder": N_("the default of the search model"),
     },
     "fusion": {
         "weighted": N_("by weights, keyword scores relative to the best"),

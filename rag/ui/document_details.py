@@ -36,7 +36,7 @@ from rag.ui.text import code, plain
 COST_STEPS = {
     "parsing": N_("Parsing"),
     "chunking": N_("Splitting"),
-    "embedding": N_("Embedding"),
+    "embedding": N_("Preparing for search"),
     "metadata": N_("Metadata"),
 }
 
@@ -213,8 +213,8 @@ def _draw_costs(document: Document) -> None:
     if is_shared:
         st.caption(
             _(
-                "The passages of this document were sent to the embedding model together with passages of other "
-                "documents. The cost is charged to the collection."
+                "The passages of this document were sent to the search model together with passages of other "
+                "documents. The cost is counted for the collection."
             )
         )
     if document.repeated_calls:
@@ -257,7 +257,7 @@ def _draw_about(document: Document, model: str) -> None:
         _("Language"): plain(language_name(document.language)),
         _("Characters"): thousands(document.character_count),
         _("Splitting method"): plain(method_name(document.chunking_method)),
-        _("Embedding model"): plain(model) or "–",
+        _("Search model"): plain(model) or "–",
         _("Version"): str(document.version),
         _("Pages without text"): page_ranges(document.empty_pages) or _("none"),
         "SHA\\-256": code(f"{document.sha256[:16]}…"),

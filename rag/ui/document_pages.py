@@ -274,9 +274,9 @@ def draw_chunks(document: Document, documents: DocumentLibrary) -> None:
 def _draw_chunk(document: Document, chunks: Sequence[DocumentChunk], index: int) -> None:
     chunk = chunks[index]
     vector = (
-        _("vector of {embedding_model}", embedding_model=chunk.embedding_model)
+        _("prepared with {embedding_model}", embedding_model=chunk.embedding_model)
         if chunk.has_embedding
-        else _("no vector for the search by meaning yet")
+        else _("not prepared for the search by meaning yet")
     )
     st.caption(
         _(

@@ -43,23 +43,23 @@ def draw_steps(
                 Step.CHUNK,
                 False,
                 method,
-                _("Makes a new version. Its passages are split anew and get new vectors for the search by meaning."),
+                _("Makes a new version: the text is split into passages and prepared for the search again."),
             ),
             (
-                _("Prepare missing passages for the search by meaning"),
+                _("Prepare the remaining passages for the search"),
                 Step.EMBED,
                 True,
                 None,
-                _("Makes vectors for the search by meaning, only for passages that have none."),
+                _("Prepares only those passages that cannot be searched by meaning yet."),
             ),
             (
-                _("Embed all passages again"),
+                _("Prepare all passages for the search again"),
                 Step.EMBED,
                 False,
                 None,
-                _("Makes a new version. Its passages stay the same and get new vectors for the search by meaning."),
+                _("Makes a new version: the passages stay the same and are prepared for the search again."),
             ),
-            (_("Tag missing passages"), Step.TAG, True, None, _("Writes tags only for passages that have none.")),
+            (_("Tag the remaining passages"), Step.TAG, True, None, _("Writes tags only for passages that have none.")),
             (_("Tag all passages again"), Step.TAG, False, None, _("Writes all tags again.")),
         )
         for words, step, only_missing, chosen, text in buttons:
@@ -89,7 +89,7 @@ def _draw_reading(document: Document, engine: str | None, on_read: Callable[[Doc
     st.button(
         _("Read the file again"),
         key=f"documents_again_read_{document.id}",
-        help=_("Makes a new version by reading, splitting and embedding the same file again."),
+        help=_("Makes a new version: the same file is read, split and prepared for the search again."),
         width="stretch",
         on_click=on_read,
         args=(document, chosen),
@@ -155,7 +155,7 @@ def draw_reference_steps(
                 is_done=0 < chunks == reference.tagged,
             )
             draw_step(
-                _("Vectors"),
+                _("Prepared for search"),
                 _("{embedded} of {chunks}", embedded=thousands(reference.embedded), chunks=thousands(chunks)),
                 is_done=0 < chunks == reference.embedded,
             )
@@ -172,12 +172,12 @@ def draw_reference_steps(
                     _("Text of the document"), height=220, key=f"documents_reference_value_{document.id}"
                 )
                 if chunks:
-                    st.caption(_("This text replaces the present text and its passages, tags and vectors."))
+                    st.caption(_("This text replaces the present text with its passages and tags."))
                 if st.form_submit_button(_("Split into passages"), icon=":material/content_cut:") and text.strip():
                     on_chunk(document, text)
                     st.rerun()
             st.button(
-                _("Tag missing passages"),
+                _("Tag the remaining passages"),
                 key=f"documents_reference_tag_{document.id}",
                 icon=":material/label:",
                 disabled=not chunks or reference.tagged == chunks,
@@ -185,13 +185,12 @@ def draw_reference_steps(
                 args=(document,),
             )
             st.button(
-                _("Prepare missing passages for the search by meaning"),
+                _("Prepare the remaining passages for the search"),
                 key=f"documents_reference_embed_{document.id}",
                 icon=":material/scatter_plot:",
                 disabled=not chunks or reference.embedded == chunks,
                 help=_(
-                    "Questions and opinions can use this document as soon as every passage has its vector for the "
-                    "search by meaning."
+                    "Questions and opinions can use this document as soon as every passage is prepared for the search."
                 ),
                 on_click=on_embed,
                 args=(document,),

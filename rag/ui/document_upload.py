@@ -281,7 +281,7 @@ STEP_NAMES = {
     Step.EXTRACT: N_("Read"),
     Step.RECOGNISE: N_("Recognise text"),
     Step.CHUNK: N_("Split"),
-    Step.EMBED: N_("Embed"),
+    Step.EMBED: N_("Prepare for search"),
     Step.TAG: N_("Metadata"),
     Step.PUBLISH: N_("Publish"),
 }
@@ -448,7 +448,7 @@ def step_words(document: Document) -> str:
         Step.EXTRACT: _("Reading page {number} of {total}", **at),
         Step.RECOGNISE: _("Recognising the text of page {number} of {total}", **at),
         Step.CHUNK: _("Splitting into passages"),
-        Step.EMBED: _("Embedding passage {number} of {total}", **at),
+        Step.EMBED: _("Preparing passage {number} of {total} for the search", **at),
         Step.TAG: _("Writing metadata"),
         Step.PUBLISH: _("Making the document searchable"),
     }[document.step]

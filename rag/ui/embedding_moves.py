@@ -97,7 +97,7 @@ def _draw_collection(identity: Identity, collection: Collection, latest: Reembed
     if latest is not None and latest.can_be_undone:
         st.caption(
             _(
-                "Moved from {from_model}. The vectors of that model are kept until you remove them.",
+                "Moved from {from_model}. The search data of the old model is kept until you remove it.",
                 from_model=plain(embedder_name(latest.from_model)),
             )
         )
@@ -114,17 +114,17 @@ def _draw_collection(identity: Identity, collection: Collection, latest: Reembed
                 args=(lambda: undo(latest),),
             )
             if st.button(
-                red(_("Remove the vectors of the old model")),
+                red(_("Remove the search data of the old model")),
                 key=f"moves_clean_{latest.id}",
                 icon=":material/cleaning_services:",
                 type="tertiary",
-                help=_("The vectors of the old model take up space, and are needed only to undo the move."),
+                help=_("The search data of the old model takes up space. It is needed only to undo the move."),
             ):
                 ask_to_confirm(
-                    _("Remove the vectors of the old model?"),
+                    _("Remove the search data of the old model?"),
                     f"**{name}** :gray[{plain(embedder_name(latest.from_model))}]",
                     _("The move cannot be undone any more. Documents and answers stay as they are."),
-                    action=_("Remove the vectors of the old model"),
+                    action=_("Remove the search data of the old model"),
                     on_confirm=lambda: act(lambda: reembeddings.clean_up(identity, collection.id)),
                     key="moves_clean_sure",
                     icon=":material/cleaning_services:",
@@ -229,13 +229,13 @@ def _draw_open(move: Reembedding, *, on_confirm: Callable[[], None], on_cancel: 
             key=f"moves_stop_{move.id}",
             type="tertiary",
             icon=":material/close:",
-            help=_("The vectors made so far are removed. No search has used them."),
+            help=_("The search data made so far is removed. No search has used it."),
         ):
             ask_to_confirm(
                 _("Cancel the move?"),
                 ngettext(
-                    "{count} new vector that was made and paid for is removed.",
-                    "{count} new vectors that were made and paid for are removed.",
+                    "The new search data of {count} passage is removed, although it was paid for.",
+                    "The new search data of {count} passages is removed, although it was paid for.",
                     move.chunks_done,
                 ),
                 _("Questions are still answered with the present model."),

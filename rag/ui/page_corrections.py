@@ -100,7 +100,7 @@ def draw_waiting(
                         key=f"{key}_apply",
                         icon=":material/check:",
                         help=_(
-                            "The page gets this text. Only passages that change are sent to the embedding model again."
+                            "The page gets this text. Only passages that change are sent to the search model again."
                         ),
                         on_click=_apply,
                         args=(document, number, correction, texts[number], correcting),
@@ -329,9 +329,9 @@ def cost_words(plan: CorrectionPlan) -> str:
     cost = stored_cost(plan.estimate, "total")
     passages = count(plan.passages, "passage")
     if cost == 0:
-        return _("Saving sends {passages} to the embedding model again, free of charge.", passages=plain(passages))
+        return _("Saving sends {passages} to the search model again, free of charge.", passages=plain(passages))
     return _(
-        "Saving sends {passages} to the embedding model again. Estimated cost: {cost}.",
+        "Saving sends {passages} to the search model again. Estimated cost: {cost}.",
         passages=plain(passages),
         cost=plain(money(cost)),
     )

@@ -1,4 +1,4 @@
-"""Draw golden questions, runs over them, and two runs side by side."""
+"""Draw test questions, runs over them, and two runs side by side."""
 
 from __future__ import annotations
 
@@ -62,20 +62,20 @@ FIGURE_HELP: Mapping[str, str] = {
     ),
 }
 ABOUT_GOLDEN = N_(
-    "Golden questions have known answers: each run asks them all and measures the passages found and the answers. Run "
-    "them before and after a change of settings or documents."
+    "Test questions have known answers. A test run asks all of them and checks the passages found and the answers. "
+    "Start a test run before and after you change settings or documents."
 )
 COLLECTION_SETTINGS = "own"
 MOST_DOCUMENTS = 200
 SOURCES: dict[Source, str] = {"feedback": N_("Rated helpful"), "gaps": N_("Gaps"), "documents": N_("A document")}
 NOTHING_PROPOSED: dict[Source, str] = {
     "feedback": N_(
-        "Nothing to propose: no question with a source was rated as helpful yet, or all of them are "
-        "golden questions already."
+        "There is nothing to propose: no answer with a source was rated as helpful yet, or all such questions are test "
+        "questions already."
     ),
     "gaps": N_(
-        "Nothing to propose: no unanswered question was solved or dismissed yet, or all of them are golden "
-        "questions already."
+        "There is nothing to propose: no unanswered question was answered later or dismissed, or all such questions "
+        "are test questions already."
     ),
     "documents": N_("No questions about these documents yet. A model proposes some when it tags a document."),
 }
@@ -88,7 +88,7 @@ VERDICTS = {
 
 
 def draw_quality(identity: Identity, draw_details: DrawDetails) -> None:
-    """Draw a collection's golden questions, the metrics from their runs, and a comparison between two runs."""
+    """Draw a collection's test questions, the metrics from their runs, and a comparison between two runs."""
     collections = {collection.id: collection for collection in services().documents.collections(identity)}
     if not collections:
         st.caption(_("There is no collection yet."))
@@ -120,7 +120,7 @@ def _is_running(run: Run) -> bool:
 def _draw_golden(identity: Identity, collection: Collection, golden: dict[UUID, GoldenQuestion]) -> None:
     evaluations, scheduled = services().evaluations, services().scheduled_work
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.header(_("Golden questions"), anchor=False, width="stretch")
+        st.header(_("Test questions"), anchor=False, width="stretch")
         if identity.may(Role.ADMIN):
             if st.button(_("Add a question"), icon=":material/add:", key="analytics_golden_add"):
                 _add_golden(identity, collection)
@@ -134,20 +134,20 @@ def _draw_golden(identity: Identity, collection: Collection, golden: dict[UUID, 
                     key="analytics_golden_export", media_type="application/jsonl",
                 )  # fmt: skip
             if golden and st.button(
-                _("Run the golden questions"), icon=":material/play_arrow:", type="primary", key="analytics_golden_run"
+                _("Start a test run"), icon=":material/play_arrow:", type="primary", key="analytics_golden_run"
             ):
                 _start_run(identity, collection, list(golden.values()))
     if golden and identity.may(Role.ADMIN):
         st.toggle(
             _("Ask these questions every night"), scheduled.is_nightly(identity, collection.id),
             key=f"analytics_nightly_{collection.id}", on_change=_keep_nightly, args=(identity, collection),
-            help=_("When a figure gets worse, administrators get an e-mail, and webhooks tell other programs."),
+            help=_("If a result gets worse, administrators get an e-mail, and webhooks inform other programs."),
         )  # fmt: skip
     if not golden:
         st.caption(
             _(
-                "There are no golden questions yet. Begin with ten questions that people ask often, and with the "
-                "document and page that answer each of them."
+                "There are no test questions yet. Begin with ten questions that people often ask. Add to each question "
+                "the document and page with the answer."
             )
         )
         return
@@ -160,7 +160,7 @@ def _draw_golden(identity: Identity, collection: Collection, golden: dict[UUID, 
         },
         key="analytics_golden",
         of=str,
-        alt=_("Golden questions of this collection"),
+        alt=_("Test questions of this collection"),
     )
     if not chosen or not identity.may(Role.ADMIN):
         return
@@ -172,11 +172,11 @@ def _draw_golden(identity: Identity, collection: Collection, golden: dict[UUID, 
     if is_removed:
         actions.ask_to_remove(
             "analytics",
-            ngettext("Remove {count} golden question?", "Remove {count} golden questions?", len(chosen)),
-            _("Later runs leave out these questions. The results of earlier runs stay."),
+            ngettext("Remove {count} test question?", "Remove {count} test questions?", len(chosen)),
+            _("Later test runs leave out these questions. The results of earlier test runs stay."),
             action=words,
             removed_sentence=ngettext(
-                "{count} golden question is removed.", "{count} golden questions are removed.", len(chosen)
+                "{count} test question is removed.", "{count} test questions are removed.", len(chosen)
             ),
             take=partial(evaluations.remove_golden, identity, chosen),
             put_back=partial(evaluations.put_golden_back, identity),
@@ -198,9 +198,9 @@ def _question_columns(questions: Sequence[GoldenQuestion]) -> dict[str, Any]:
 def _draw_runs(identity: Identity, collection: Collection, draw_details: DrawDetails) -> None:
     evaluations = services().evaluations
     runs = evaluations.runs(identity, collection.id)
-    st.header(_("Runs"), anchor=False)
+    st.header(_("Test runs"), anchor=False)
     if not runs:
-        st.caption(_("No run yet."))
+        st.caption(_("There has been no test run yet."))
         return
     for run in runs:
         if _is_running(run):
@@ -229,7 +229,7 @@ def _draw_runs(identity: Identity, collection: Collection, draw_details: DrawDet
         key="analytics_runs",
         alt=_("Test runs and their results"),
     )
-    st.caption(_("Select one run to see its questions, or two to compare them."))
+    st.caption(_("Select one test run to see its questions. Select two test runs to compare them."))
     if len(chosen) == 1:
         _draw_results(identity, chosen[0], draw_details)
     elif len(chosen) == 2:
@@ -273,7 +273,7 @@ def _draw_results(identity: Identity, run: Run, draw_details: DrawDetails) -> No
         },
         key=f"analytics_results_{run.id}",
         of=lambda result: result.place,
-        alt=_("Questions of this run with their figures"),
+        alt=_("Questions of this test run and their results"),
     )
     st.caption(_("Select a row (Shift + Space on the keyboard) to see everything about it."))
     if chosen is not None and chosen.chat_log_id is not None:
@@ -289,23 +289,23 @@ def _draw_comparison(identity: Identity, earlier: Run, later: Run) -> None:
         return
     lists.draw(
         {
-            _("Figure"): [_(TITLES[row.figure]) for row in compared],
+            _("What was measured"): [_(TITLES[row.figure]) for row in compared],
             _("Earlier"): [_format_figure(row.figure, row.first) for row in compared],
             _("Later"): [_format_figure(row.figure, row.second) for row in compared],
             _("Difference"): [_difference(row.figure, row.difference) for row in compared],
-            _("95 % confidence interval"): [
+            _("Likely range of the difference (95 %)"): [
                 f"{_difference(row.figure, row.low)} … {_difference(row.figure, row.high)}" for row in compared
             ],
             _("Verdict"): [_(VERDICTS[row.verdict]) for row in compared],
             _("Questions"): [row.questions for row in compared],
         },
         key=f"analytics_compared_{earlier.id}_{later.id}",
-        alt=_("Two runs side by side"),
+        alt=_("Two test runs side by side"),
     )
     _draw_pairs(identity, earlier, later)
     st.caption(
-        _("The runs are compared question by question. A statistical method (paired bootstrap) tells a real "
-          "difference from chance.")
+        _("The test runs are compared question by question. A statistical method (paired bootstrap) shows whether a "
+          "difference is real or chance.")
     )  # fmt: skip
 
 
@@ -331,7 +331,7 @@ def _draw_pairs(identity: Identity, earlier: Run, later: Run) -> None:
         },
         key=f"analytics_pairs_{earlier.id}_{later.id}",
         of=str,
-        alt=_("Answers of two runs side by side"),
+        alt=_("Answers of two test runs side by side"),
     )
     if chosen is None:
         st.caption(_("Select a row (Shift + Space on the keyboard) to see everything about it."))
@@ -352,14 +352,14 @@ def _find_entry(identity: Identity, result: Result) -> ChatLogEntry | None:
         return None
 
 
-@dialog(N_("Run the golden questions"), icon=":material/play_arrow:")
+@dialog(N_("Start a test run"), icon=":material/play_arrow:")
 def _start_run(identity: Identity, collection: Collection, golden: list[GoldenQuestion]) -> None:
     labels = name_labels(
         {COLLECTION_SETTINGS: _("The collection's settings")} | {p.name: p.title for p in PROFILES.values()}
     )
     chosen = st.multiselect(
         _("Settings"), list(labels), [COLLECTION_SETTINGS], format_func=labels.of, key="analytics_run_with",
-        help=_("You can choose several and compare them afterwards."),
+        help=_("You can choose several models and compare their answers afterwards."),
     )  # fmt: skip
     profiles = [profile_of(collection) if name == COLLECTION_SETTINGS else profile_by_name(name) for name in chosen]
     models = _choose_models(profiles)
@@ -386,7 +386,7 @@ def _choose_models(profiles: Sequence[Profile]) -> Sequence[str]:
     offered = [model for name, model in priced_chat_models() if name == provider]
     chosen = st.multiselect(
         _("Models that answer"), offered, accept_new_options=True, placeholder=_("as in the settings"),
-        key="analytics_run_models", help=_("You can choose several and compare them afterwards."),
+        key="analytics_run_models", help=_("You can choose several models and compare their answers afterwards."),
     )  # fmt: skip
     return chosen or ("",)
 
@@ -404,21 +404,19 @@ def _draw_judge(identity: Identity, profiles: Sequence[Profile], questions: int)
     judge = services().evaluations.judge
     models = [judge.model(profile) for profile in profiles]
     if not models or not all(models):
-        st.caption(
-            _("With the key of a provider, a model can check as well whether answers follow from their sources.")
-        )
+        st.caption(_("With the key of a provider, a model can also check whether the sources support the answers."))
         return False
     costs = [judge.estimate(identity.tenant_id, profile, questions) for profile in profiles]
     known_costs = [cost for cost in costs if cost is not None]
     total = sum(known_costs, Decimal(0)) if len(known_costs) == len(costs) else None
     return st.toggle(
         _("Let a model check the answers ({cost})", cost=plain(money(total))), key="analytics_run_judge",
-        help=_("{model} checks whether each sentence follows from its sources. Each answer "
-               "then costs one more small call.", model=plain(models[0])),
+        help=_("{model} checks whether the sources support each sentence. This adds the cost of one small call to each "
+               "answer.", model=plain(models[0])),
     )  # fmt: skip
 
 
-@dialog(N_("Propose golden questions"), width="large", icon=":material/auto_awesome:")
+@dialog(N_("Propose test questions"), width="large", icon=":material/auto_awesome:")
 def _propose_golden(identity: Identity, collection: Collection) -> None:
     evaluations = services().evaluations
     source = st.segmented_control(
@@ -440,7 +438,7 @@ def _propose_golden(identity: Identity, collection: Collection) -> None:
         _question_columns(proposals),
         key="analytics_proposed",
         of=lambda proposal: proposal.question,
-        alt=_("Proposed golden questions"),
+        alt=_("Proposed test questions"),
     )
     words = ngettext("Add {count} question", "Add {count} questions", len(chosen))
     if st.button(words, type="primary", disabled=not chosen, key="analytics_propose_add"):
@@ -475,19 +473,19 @@ def _format_figure(name: str, value: float | None) -> str:
     return money(value) if name == "cost" else percent(value)
 
 
-@dialog(N_("Add a golden question"), icon=":material/add:")
+@dialog(N_("Add a test question"), icon=":material/add:")
 def _add_golden(identity: Identity, collection: Collection) -> None:
     _draw_form(identity, collection, GoldenQuestion(question=""), None)
 
 
-@dialog(N_("Change a golden question"), icon=":material/edit:")
+@dialog(N_("Change a test question"), icon=":material/edit:")
 def _change_golden(identity: Identity, collection: Collection, golden_id: UUID, golden: GoldenQuestion) -> None:
     _draw_form(identity, collection, golden, golden_id)
 
 
-@dialog(N_("Add a golden question"), icon=":material/add:")
+@dialog(N_("Add a test question"), icon=":material/add:")
 def add_golden_from(identity: Identity, collection: Collection, entry: ChatLogEntry) -> None:
-    """Draw a form for a new golden question, filled from a logged question and answer."""
+    """Draw a form for a new test question, filled from a logged question and answer."""
     st.caption(_("Remove what the answer should not say, and add the words that every right answer contains."))
     _draw_form(identity, collection, golden_from_entry(entry), None)
 
@@ -546,7 +544,7 @@ def _draw_form(identity: Identity, collection: Collection, golden: GoldenQuestio
     actions.finish(keep)
 
 
-@dialog(N_("Golden questions from a file"), icon=":material/upload_file:")
+@dialog(N_("Test questions from a file"), icon=":material/upload_file:")
 def _upload_golden(identity: Identity, collection: Collection) -> None:
     st.caption(
         _("A CSV file with a header line, or a file with one JSON object per line. The fields: question, document, "

@@ -29,7 +29,7 @@ WHERE outcome = 'answered' AND kind = 'question'
 
 @pytest.fixture(scope="module")
 def company(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Product, BrowserContext]]:
-    """A copy without keys with twenty days of questions, and golden questions."""
+    """A copy without keys with twenty days of questions, and test questions."""
     folder = tmp_path_factory.mktemp("traffic") / "data"
     running = start_product(folder)
     context = sign_up(browser, running)

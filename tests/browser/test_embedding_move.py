@@ -94,7 +94,7 @@ def test_a_move_is_begun_cancelled_done_and_undone(
 
     settle(page)
     begin.click()
-    expect(page.get_by_text("The vectors of that model are kept until you remove them.")).to_be_visible(
+    expect(page.get_by_text("The search data of the old model is kept until you remove it.")).to_be_visible(
         timeout=patient(60_000)
     )
     expect(page.get_by_text(re.compile("Moving house is searched with text-embedding-3-small"))).to_be_visible()

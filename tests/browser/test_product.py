@@ -143,7 +143,9 @@ def test_an_admin_uploads_sees_the_cost_before_and_after(
     expect(page.get_by_text("is ready").first).to_be_visible()
     assert shared_standin.calls["embeddings"] > before
     expect(
-        page.get_by_text("Embedding $0.0000").or_(page.get_by_text("Embedding <", exact=False)).first
+        page.get_by_text("Preparing for search $0.0000")
+        .or_(page.get_by_text("Preparing for search <", exact=False))
+        .first
     ).to_be_visible()
 
 

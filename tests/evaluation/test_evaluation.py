@@ -56,7 +56,7 @@ def reply(
     return EvaluatedAnswer(ranked=ranked, answer=answer, outcome=outcome, **values)  # type: ignore[arg-type]
 
 
-# Golden questions
+# Test questions
 
 
 def test_golden_questions_are_read_from_csv_and_from_lines_of_json() -> None:
@@ -251,7 +251,7 @@ def test_a_run_is_another_processs_until_it_is_killed_and_holds_no_connection_me
             time.sleep(0.02)
 
         assert evaluations.run("demo", run_id).is_worked_on
-        with pytest.raises(InvalidInput, match="Another process is already working on this run"):
+        with pytest.raises(InvalidInput, match="This test run is already under way elsewhere"):
             evaluations.work(collection, run_id, program_of("demo"))
         with psycopg.connect(superuser_conninfo) as connection:
             in_transactions = connection.execute(
@@ -301,7 +301,7 @@ def test_a_claim_is_renewed_and_who_lost_it_stores_nothing(
             connection.execute("UPDATE evaluation_runs SET claimed_by = %s", (uuid4(),))
 
     monkeypatch.setattr("rag.evaluation.runs.RENEWED_AFTER", 0.0005)
-    with pytest.raises(InvalidInput, match="Another process is already working on this run"):
+    with pytest.raises(InvalidInput, match="This test run is already under way elsewhere"):
         evaluations.work(collection, run_id, program_of("demo"), on_progress=lose_it)
     run = evaluations.run("demo", run_id)
     assert (run.done, run.finished_at, run.is_worked_on) == (1, None, True)
@@ -320,7 +320,7 @@ def test_a_run_that_nothing_answers_is_interrupted_and_one_question_that_fails_i
         publish(database, parts.providers, collection)
         run_id = evaluations.begin(collection, profile_of(collection), golden)
         provider_standin.accepted_key = "another"
-        with pytest.raises(ProviderUnavailable, match=r"0 of 4 questions are asked; .* key"):
+        with pytest.raises(ProviderUnavailable, match=r"after 0 of 4 questions: .* key"):
             evaluations.work(collection, run_id, program_of("demo"))
         assert evaluations.results("demo", run_id) == []
         provider_standin.accepted_key = None
@@ -352,7 +352,7 @@ def test_golden_questions_of_a_collection_are_kept_by_administrators(
     manager = Identity(account_id=uuid4(), tenant_id="demo", email="m@x", name="", role=Role.MANAGER)
     with pytest.raises(NotAllowed):
         evaluations.add_golden(manager, collection, GOLDEN)
-    with pytest.raises(InvalidInput, match="no golden questions"):
+    with pytest.raises(InvalidInput, match="no test questions"):
         evaluations.begin(collection, profile_of(collection), [])
 
 

@@ -326,7 +326,7 @@ def test_a_missing_key_is_said_before_anything_is_spent(
     pipeline.run("demo", document.id)
     failed = library.get("demo", document.id)
     assert failed.status is DocumentStatus.FAILED
-    assert "Paste its key on the page Set-up" in failed.message
+    assert "Paste the key on the page Set-up" in failed.message
 
 
 def test_interrupted_work_keeps_its_state(

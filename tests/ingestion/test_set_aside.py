@@ -94,7 +94,7 @@ def test_one_passage_without_a_vector_does_not_fail_the_others(
         "Page 4: 1 of 7 passages cannot be searched by meaning, because openai/text-embedding-3-small@256"
     )
     assert "Zebrafish are kept" in message
-    assert "Choose another embedding model" in message
+    assert "Choose another search model" in message
     assert vectors(database) == [True, True, True, False, True, True, True]
     (document,) = library.list(admin)
     assert (document.status, document.message) == (DocumentStatus.COMPLETED, message)
@@ -108,7 +108,7 @@ def test_one_passage_without_a_vector_does_not_fail_the_others(
 
 
 def test_a_document_none_of_whose_passages_has_a_vector_fails(paid: IngestionPipeline, rules: Collection) -> None:
-    with pytest.raises(ProviderAnswerInvalid, match="no usable embedding"):
+    with pytest.raises(ProviderAnswerInvalid, match="no usable result"):
         add(paid, rules, PAGES[3:4])
 
 

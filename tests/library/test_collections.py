@@ -114,7 +114,7 @@ def test_fields_are_overridden_checked_together_and_given_back(
         "narrative_hard_tokens": 300
     }
     assert library.override_collection(admin, collection.id, resets=["narrative_hard_tokens"]).overrides == {}
-    with pytest.raises(InvalidInput, match="Create another collection"):
+    with pytest.raises(InvalidInput, match="move the collection to it"):
         library.override_collection(admin, collection.id, {"embedding_model": BUILT_IN})
 
 

@@ -320,7 +320,7 @@ def test_a_question_becomes_a_golden_one_that_can_be_changed(
         connection.execute("UPDATE chat_logs SET kind = 'question' WHERE id = %s", (log,))
     page = open_page(Role.ADMIN, analytics_view="Questions")
     select_row(page, "analytics_questions_", 0)
-    next(button for button in page.button if button.label == "Make it a golden question").click().run()
+    next(button for button in page.button if button.label == "Make this a test question").click().run()
     assert not page.exception
     written = {box.label: box.value for box in (*page.text_input, *page.text_area, *page.selectbox)}
     assert (written["Question"], written["Pages"], written["Document"]) == (asked, "1", "Leave")
@@ -342,7 +342,7 @@ def test_a_question_becomes_a_golden_one_that_can_be_changed(
     assert app_services.evaluations.golden(program, collection.id) == {golden_id: changed}
     manager = open_page(analytics_view="Questions")
     select_row(manager, "analytics_questions_", 0)
-    assert not [button for button in manager.button if button.label == "Make it a golden question"]
+    assert not [button for button in manager.button if button.label == "Make this a test question"]
 
 
 @pytest.mark.parametrize(
@@ -509,7 +509,7 @@ def test_golden_questions_are_run_and_compared_on_the_page(
     open_page: Open, month: list[UUID], app_services: Services, collection: Collection
 ) -> None:
     page = open_page(Role.ADMIN, analytics_view="Quality")
-    assert "There are no golden questions yet." in words(page)
+    assert "There are no test questions yet." in words(page)
     golden = [GoldenQuestion(question=f"What is rule {n}?", document="Leave policy") for n in range(12)]
     app_services.evaluations.add_golden(program_of("demo"), collection, golden)
     for _run in range(2):

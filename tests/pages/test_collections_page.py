@@ -107,7 +107,7 @@ def test_what_cannot_be_changed_says_why(page: AppTest, collection: Collection) 
     opened(page, collection)
     button = page.button("collections_change_embedding_model")
     assert button.disabled
-    assert "Create another collection" in button.help
+    assert "move the collection to it" in button.help
 
 
 def test_every_field_of_every_group_can_be_opened(page: AppTest, collection: Collection) -> None:
@@ -237,7 +237,7 @@ def test_a_deleted_collection_is_had_back_and_goes_for_good_once_its_name_is_typ
 def test_the_form_for_a_new_collection_says_that_its_model_can_be_changed(page: AppTest) -> None:
     page.run()
     page.button("collections_new").click().run()
-    (embedder,) = [box for box in page.selectbox if box.label == "Model that compares documents"]
+    (embedder,) = [box for box in page.selectbox if box.label == "Search model"]
     assert "cannot be changed" not in embedder.help
     assert "You can move to another model later. You see the cost before the move begins." in embedder.help
 

@@ -478,7 +478,7 @@ def test_the_estimate_is_confirmed_for_one_document(page: AppTest, app_services:
     said = words(page)
     assert r"between \$0\.0013 and \$0\.0025" in said
     assert "12 pages · 24,000 characters · about 30 passages" in said
-    assert r"Embedding \$0\.0001 · Metadata \$0\.0018 · **Total \$0\.0019**" in said
+    assert r"Preparing for search \$0\.0001 · Metadata \$0\.0018 · **Total \$0\.0019**" in said
 
     page.button(f"documents_confirm_{document_id}").click().run()
 
@@ -641,8 +641,8 @@ def test_progress_is_read_from_the_database_and_ends_with_the_costs(
 ) -> None:
     add("Handbook", "processing", step="embed", steps_done=40, steps_total=266)
     page.run()
-    assert "Embedding passage 41 of 266" in page.progress[0].text
-    assert ":green-badge[Split] :blue-badge[Embed] :gray-badge[Metadata]" in words(page)
+    assert "Preparing passage 41 of 266 for the search" in page.progress[0].text
+    assert ":green-badge[Split] :blue-badge[Prepare for search] :gray-badge[Metadata]" in words(page)
 
     with database.transaction("demo") as connection:
         connection.execute(

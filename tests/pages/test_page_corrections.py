@@ -104,7 +104,7 @@ def test_what_costs_money_is_saved_by_a_second_press(
     tab.text_area(f"{key(document)}_text").set_value(text_of(running, document).replace(WRONG, RIGHT)).run()
     calls = provider_standin.calls["embeddings"]
     tab.button(f"{key(document)}_save").click().run()
-    assert "Saving sends 1 passage to the embedding model again. Estimated cost:" in shown(tab)
+    assert "Saving sends 1 passage to the search model again. Estimated cost:" in shown(tab)
     assert running.documents.corrections.of(identity, document) == []
     assert provider_standin.calls["embeddings"] == calls
     assert tab.button(f"{key(document)}_save").label == "Save at this cost"

@@ -198,6 +198,6 @@ def test_the_model_of_a_document_is_named_without_reading_its_passages(
     reads = Reads(monkeypatch)
     reads.of(tab.run)
     assert not tab.exception
-    (facts,) = [table for table in tab.get("table") if "Embedding model" in str(getattr(table, "value", ""))]
+    (facts,) = [table for table in tab.get("table") if "Search model" in str(getattr(table, "value", ""))]
     assert handbook.embedding_model.split("@")[0].split("/")[1] in str(getattr(facts, "value", "")).replace("\\", "")
     assert not [query for _, query in reads.rows if "FROM document_chunks" in query or "has_embedding" in query]

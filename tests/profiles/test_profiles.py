@@ -291,7 +291,7 @@ def test_a_field_is_overridden() -> None:
         ),
         pytest.param({"category_boosts": [["resume", 0]]}, "factor above 0", id="no_factor"),
         pytest.param({"category_boosts": "resume"}, "factor above 0", id="text_for_list"),
-        pytest.param({"embedding_model": "builtin/lexical@1536"}, "Create another collection", id="embedder"),
+        pytest.param({"embedding_model": "builtin/lexical@1536"}, "move the collection to it", id="embedder"),
         pytest.param({"bm25_k1": 11}, "from 0 to 10", id="index"),
         pytest.param({"chunk_overlap": 1000}, "overlap", id="overlap_as_large_as_the_chunk"),
         pytest.param({"minimum_chunk_size": 1001}, "smallest passage", id="minimum_above_the_size"),

@@ -47,7 +47,7 @@ def test_without_keys_there_is_the_built_in_embedder_and_nothing_else() -> None:
 
 
 def test_documents_of_a_provider_without_its_key_name_the_key() -> None:
-    with pytest.raises(SettingsError, match=r"of openai, which is not configured. Paste its key on the page Set-up"):
+    with pytest.raises(SettingsError, match=r"no key for openai is set\. Paste the key on the page Set-up"):
         Providers(Settings()).embedder_for("openai/text-embedding-3-small@1536")
 
 

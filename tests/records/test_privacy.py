@@ -74,7 +74,7 @@ def person(app_services: Services, collection: Collection, database: Database) -
     app_services.feedback.rate(eve, message.id, 0, f"Wrong, {CANARY}!")
     app_services.help_requests.open(eve, message.id, comment=f"Please, {CANARY}")
     app_services.gaps.group("demo")
-    # Somebody asks it again with other settings, and keeps it as a golden question that a run asks.
+    # Somebody asks it again with other settings, and keeps it as a test question that a run asks.
     entry = app_services.analytics.question(admin, newest_question(database))
     app_services.evaluations.ask_again(admin, collection, entry.question.question, profile_of(collection))
     golden = [golden_from_entry(entry), GoldenQuestion(question="How much leave is there?")]
@@ -164,7 +164,7 @@ def test_texts_are_forgotten_after_the_time_that_the_company_keeps_them(
 
     forgotten = privacy.forget_old("demo")
 
-    # The question, and the one that somebody asked again; golden questions, and what runs asked, are the company's.
+    # The question, and the one that somebody asked again; test questions, and what runs asked, are the company's.
     assert forgotten["questions"] == 2
     assert forgotten["conversations"] == forgotten["ratings"] == 1
     left = {"accounts", "audit_log", "golden_questions", "evaluation_runs", "chat_logs"}

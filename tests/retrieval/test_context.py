@@ -336,7 +336,7 @@ def test_a_missing_key_is_said_and_keywords_are_searched(
 ) -> None:
     keyless = Retriever(database, Providers(Settings()))
     found = keyless.retrieve_context(question("vacation days", asker, paid_shelf.collection), profile=HR)
-    assert "Paste its key on the page Set-up" in found.notices[0]
+    assert "Paste the key on the page Set-up" in found.notices[0]
     assert found.citations[0].first_page == 1
 
 

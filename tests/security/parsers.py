@@ -88,11 +88,11 @@ TARGETS: Mapping[str, Target] = {
         lambda text: people_from(list_text(content(text))), (InvalidInput,),
         ("email", "name", "role", "group", ",", ";", '"', "a@b.example", "A <a@b.example>", "\n", "admin"),
     ),
-    "golden questions, CSV": Target(
+    "test questions, CSV": Target(
         lambda text: parse_golden(text, is_csv=True), (InvalidInput,),
         ("question,document,pages\n", "question", "pages", ",", '"', "\n", "1", "leave?"),
     ),
-    "golden questions, JSON": Target(
+    "test questions, JSON": Target(
         lambda text: parse_golden(text, is_csv=False), (InvalidInput,), (*JSON, '{"question": "leave?", ', '"pages": '),
     ),
     "kinds of files": Target(
@@ -125,8 +125,8 @@ TARGETS: Mapping[str, Target] = {
 #: What was found once, by target: each is tried in every run of the tests.
 FOUND: Mapping[str, tuple[str, ...]] = {
     "lists of people": ("a" * 200_000, f"email\n{'a' * 200_000}"),
-    "golden questions, CSV": ("a" * 200_000, f'question\n"{"a" * 200_000}'),
-    "golden questions, JSON": ("[" * 100_000, "1" * 5000),
+    "test questions, CSV": ("a" * 200_000, f'question\n"{"a" * 200_000}'),
+    "test questions, JSON": ("[" * 100_000, "1" * 5000),
     # A chunk for each hundred rows, which all were read for each chunk.
     "chunks": ("a | b\n|---|---|\n" + "c | d\n" * 50_000, "a \x94|---|\n" * 100_000),
     # All hits were looked at for each.

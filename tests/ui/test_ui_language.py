@@ -228,7 +228,7 @@ def test_notices_in_a_row_are_read_in_the_readers_language() -> None:
         "found."
     )
     cut = (
-        "The provider sent 3 embeddings for 4 texts. Try again in a moment. The answer reached its length limit and "
+        "The search model sent 3 results for 4 texts. Try again in a moment. The answer reached its length limit and "
         "ends here."
     )
     with speaking("de"):
@@ -238,7 +238,7 @@ def test_notices_in_a_row_are_read_in_the_readers_language() -> None:
         )
         assert translated(collection).startswith("In der Sammlung „Handbooks v. 2“: Der Reranker hat nicht geantwortet")
         assert translated(cut) == (
-            "Der Anbieter hat 3 Einbettungen für 4 Texte gesendet. Versuchen Sie es gleich noch einmal. "
+            "Das Suchmodell hat 3 Ergebnisse für 4 Texte gesendet. Versuchen Sie es gleich noch einmal. "
             "Die Antwort hat ihre Längengrenze erreicht und endet hier."
         )
     assert translated(row) == row

@@ -342,14 +342,14 @@ class ReferenceDocuments:
             raise StepNotPossible("This document is being processed. Try again when that is done.") from None
         except ModelChanged:
             raise StepNotPossible(
-                "The embedding model of the collection has changed. Embed the document again."
+                "The search model of the collection has changed. Prepare the document for the search again."
             ) from None
         except DocumentGone:
             raise NotFound("This reference document does not exist. It may have been deleted.") from None
 
     def _require_chunks(self, tenant_id: str, document_id: UUID) -> None:
         if not self.get(tenant_id, document_id).chunks:
-            raise StepNotPossible("This document has no chunks yet. Send its text to the chunk step first.")
+            raise StepNotPossible("This document has no passages yet. Split its text into passages first.")
 
     def _pages(self, job: DocumentJob) -> Sequence[Page]:
         rows = find_pages(self._database, job.document.tenant_id, job.document.id)
