@@ -64,8 +64,8 @@ from rag.ui.widgets import (
 )
 
 VIEWS = (
-    N_("Overview"), N_("Costs"), NP_("how long answers take", "Times"), N_("Search"), N_("Questions"), N_("Gaps"),
-    N_("Quality"),
+    N_("Overview"), N_("Costs"), NP_("how long answers take", "Times"), N_("Search"), N_("Questions"),
+    N_("Unanswered questions"), N_("Quality"),
 )  # fmt: skip
 PERIODS = {N_("7 days"): 7, N_("30 days"): 30, N_("90 days"): 90, N_("365 days"): 365, N_("Custom"): 0}
 ROWS_PER_PAGE = 25

@@ -71,7 +71,7 @@ MODELS = (
         "embed",
     ),
     InstallationModel(
-        "rerank_model", N_("Order of passages"), N_("Reads the passages found and puts the best first."), "rerank"
+        "rerank_model", N_("Second sorting"), N_("Reads the passages found and puts the best first."), "rerank"
     ),
 )
 

@@ -96,7 +96,8 @@ class ModelTrials:
             reranker = self._providers.reranker_for(profile)
             if reranker is None:
                 raise InvalidInput(
-                    "None of your providers can put passages in order. Paste the key of a provider that can."
+                    "None of your providers has a model for the second sorting. Paste the key of a provider that has "
+                    "one."
                 )
             texts = ["Annual leave is 25 days.", "The canteen opens at noon."]
             return (

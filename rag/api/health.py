@@ -340,15 +340,15 @@ def _reranker(parts: Services) -> Check:
     reranker = parts.providers.reranker_for(DEFAULT)
     if reranker is None:
         return Check(
-            name=_("Reranking"),
+            name=_("Second sorting"),
             state="missing",
             sentence=_(
-                "There is no reranking model. Results stay in the order in which the search found them. Paste a key "
-                "of {provider} on the page Set-up, and a model will put the best passage first.",
+                "There is no model for the second sorting. Results stay in the order in which the search found them. "
+                "Paste a key of {provider} on the page Set-up, and a model will put the best passage first.",
                 provider=titles_for("rerank"),
             ),
         )
-    return Check(name=_("Reranking"), state="ok", sentence=_by(reranker))
+    return Check(name=_("Second sorting"), state="ok", sentence=_by(reranker))
 
 
 def _collections(parts: Services) -> list[Check]:

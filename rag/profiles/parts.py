@@ -138,14 +138,16 @@ class Chunking(Part):
     new_documents_only = True
 
     chunking_method: ChunkingMethod = setting(
-        "smart", "Where passages are cut", "How documents are split into passages.",
+        "smart", "Splitting method", "How documents are split into passages.",
         source="004 DEFAULT_CHUNKING_OPTIONS")
     chunk_size: int = setting(
-        1000, "Passage size", "The largest length of a passage.", unit="characters", bounds=(100, 8000),
-        source="004 DEFAULT_CHUNKING_OPTIONS")
+        1000, "Passage size",
+        "The largest length of a passage. Long passages keep more of the text around a fact; short passages are "
+        "found more exactly.", unit="characters", bounds=(100, 8000), source="004 DEFAULT_CHUNKING_OPTIONS")
     chunk_overlap: int = setting(
-        200, "Overlap", "The text that neighbouring passages share.", unit="characters", bounds=(0, 4000),
-        source="004 DEFAULT_CHUNKING_OPTIONS")
+        200, "Text repeated between passages",
+        "Each passage begins with this much text from the end of the one before. 0: nothing is repeated.",
+        unit="characters", bounds=(0, 4000), source="004 DEFAULT_CHUNKING_OPTIONS")
     minimum_chunk_size: int = setting(
         100, "Smallest passage", "A shorter passage is joined to a neighbouring one.", unit="characters",
         bounds=(0, 4000), source="004 DEFAULT_CHUNKING_OPTIONS")
@@ -159,38 +161,47 @@ class Chunking(Part):
         "Splitting method for each kind of document", "How each kind of document is split.",
         source="001 Chunking Strategies", only_with=("chunking_method", ("auto",)))
     professional_minimum_tokens: int = setting(
-        400, "Résumés: smallest passage", unit="tokens", bounds=(1, 8000), source="001 2.1",
-        only_with=PROFESSIONAL)
+        400, "Résumés: smallest passage", "Shorter passages are joined. A token is about four letters.", unit="tokens",
+        bounds=(1, 8000), source="001 2.1", only_with=PROFESSIONAL)
     professional_maximum_tokens: int = setting(
-        800, "Résumés: largest passage", unit="tokens", bounds=(1, 8000), source="001 2.1",
+        800, "Résumés: largest passage",
+        "Longer passages are split. A token is about four letters.", unit="tokens", bounds=(1, 8000), source="001 2.1",
         only_with=PROFESSIONAL)
     narrative_target_tokens: int = setting(
-        450, "Stories: target size of passages", unit="tokens", bounds=(1, 8000), source="001 2.2", only_with=NARRATIVE)
+        450, "Stories: target size of passages",
+        "Passages are made about this long. A token is about four letters.", unit="tokens", bounds=(1, 8000),
+        source="001 2.2", only_with=NARRATIVE)
     narrative_soft_tokens: int = setting(
-        500, "Stories: soft limit for passages",
-        "A passage ends before this limit if a sentence ends nearby.",
+        500, "Stories: passages preferably end before",
+        "A passage ends before this limit if a sentence ends nearby. A token is about four letters.",
         unit="tokens", bounds=(1, 8000), source="001 2.2", only_with=NARRATIVE)
     narrative_hard_tokens: int = setting(
-        600, "Stories: hard limit for passages", "The largest length of a passage.",
+        600, "Stories: largest passage", "Longer passages are split. A token is about four letters.",
         unit="tokens", bounds=(1, 8000), source="001 2.2", only_with=NARRATIVE)
     narrative_overlap_words: int = setting(
-        30, "Stories: overlap of passages in words",
-        "If this limit and the limit in tokens differ, the smaller one applies.",
+        30, "Stories: repeated text between passages, in words",
+        "Each passage begins with this many words of the one before. If the limit in tokens is smaller, that limit "
+        "applies.",
         unit="words", bounds=(1, 500), source="001 2.2",
         only_with=NARRATIVE)
     narrative_overlap_tokens: int = setting(
-        50, "Stories: overlap of passages in tokens", unit="tokens", bounds=(1, 500), source="001 2.2",
-        only_with=NARRATIVE)
+        50, "Stories: repeated text between passages, in tokens",
+        "Each passage begins with this much text of the one before. A token is about four letters.", unit="tokens",
+        bounds=(1, 500), source="001 2.2", only_with=NARRATIVE)
     markdown_target_words: int = setting(
-        600, "Markdown: target size of passages", unit="words", bounds=(1, 5000), source="001 2.4", only_with=MARKDOWN)
+        600, "Markdown: target size of passages",
+        "Passages are made about this long.", unit="words", bounds=(1, 5000), source="001 2.4", only_with=MARKDOWN)
     markdown_maximum_words: int = setting(
-        800, "Markdown: maximum size of passages", unit="words", bounds=(1, 5000), source="001 2.4", only_with=MARKDOWN)
+        800, "Markdown: maximum size of passages",
+        "Longer passages are split.", unit="words", bounds=(1, 5000), source="001 2.4", only_with=MARKDOWN)
     markdown_overlap_words: int = setting(
-        25, "Markdown: overlap of passages", unit="words", bounds=(1, 500), source="001 2.4",
+        25, "Markdown: repeated text between passages",
+        "Each passage begins with this many words of the one before.", unit="words", bounds=(1, 500), source="001 2.4",
         only_with=MARKDOWN)
     generic_chunk_size: int = setting(
-        0, "Passage size for other kinds of document", "If this is 0, the passage size above is used.",
-        unit="characters", bounds=(0, 8000), source="001 2.5", only_with=("chunking_method", ("generic", "auto")))
+        0, "Passage size for other kinds of document",
+        "The largest length of a passage. 0: the passage size above is used.", unit="characters", bounds=(0, 8000),
+        source="001 2.5", only_with=("chunking_method", ("generic", "auto")))
 
     @model_validator(mode="before")
     @classmethod
@@ -226,20 +237,22 @@ class Reading(Part):
         "A wider gap between two lines begins a new paragraph, as an empty line does.",
         source="001 2.2 and 2.3 split at paragraphs")
     excerpt_characters: int = setting(
-        0, "Excerpt", "How much of a post's beginning is kept as its excerpt.", unit="characters", bounds=(0, 2000),
+        0, "Length of excerpts",
+        "How much of a post's beginning is kept as its excerpt. 0: no excerpt.", unit="characters", bounds=(0, 2000),
         source="000 Vector Record Structure")
     attachment_model: Text = setting(
         "", "Model for attachments", "Describes pictures and summarises files.", bounds=(0, 120),
         source="000 Attachment Processing")
     image_description_characters: int = setting(
-        0, "Picture description", "The largest length of the text that the model writes.", unit="characters",
+        0, "Length of picture descriptions", "The largest length of the text that the model writes.", unit="characters",
         bounds=(0, 5000), source="000 Attachment Processing")
     document_summary_characters: int = setting(
-        0, "Attachment summary", "The largest length of the text that the model writes.",
+        0, "Length of attachment summaries", "The largest length of the text that the model writes.",
         unit="characters", bounds=(0, 5000), source="000 Attachment Processing")
     maximum_attachment_bytes: int = setting(
         0, "Largest attachment",
-        "Only the name of a larger attachment is kept.", unit="bytes", bounds=(0, 100 * 1024 * 1024),
+        "Of a larger attachment, only the name is kept. 1,000,000 bytes are 1 "
+        "MB.", unit="bytes", bounds=(0, 100 * 1024 * 1024),
         source="000 Attachment Processing")
     chunk_tags: Words = setting(
         (), "Tags of passages", "Tags that a model writes for each passage.", source="002 4")
@@ -256,23 +269,24 @@ class Embedding(Part):
     new_documents_only = True
 
     embedding_model: Text = setting(
-        "openai/text-embedding-3-small@1536", "Search model", "Compares questions with the passages of the "
-                                                                 "documents.", locked=EMBEDDER_LOCKED,
-        source="004 DEFAULT_EMBEDDING_MODEL")
+        "openai/text-embedding-3-small@1536", "Search model", "Compares questions with the passages of the documents.",
+        locked=EMBEDDER_LOCKED, source="004 DEFAULT_EMBEDDING_MODEL")
     index_titles: bool = setting(
         True, "Search titles and sections too",
         "Searches also find a passage by the title of its document, by its section and by the words of its folder.",
         source="measured: near-twin documents differ in little else; 003 1.3 embeds the passage alone")
     embedding_batch_size: int = setting(
-        100, "Passages per request", "How many passages are sent to the search model in one request. With a higher "
-                                     "number, documents are ready sooner.",
-        unit="passages", bounds=(1, 2048), source="000 OpenAI Embedding")
+        100, "Passages per request",
+        "How many passages are sent to the search model in one request. With a higher number, documents are ready "
+        "sooner.", unit="passages", bounds=(1, 2048), source="000 OpenAI Embedding")
     share_requests: bool = setting(
         False, "One request for several documents",
         "New documents from a source wait until one request to a paid search model is full. The cost of these requests "
         "is counted for the collection, not for each document.", source="000 Batch Size")
     embedding_delay_ms: int = setting(
-        0, "Pause between requests", unit="ms", bounds=(0, 60_000), source="001 Embedding Generation")
+        0, "Pause between requests",
+        "A pause keeps the number of requests within the provider's limit. 1,000 ms are one second. 0: no pause.",
+        unit="ms", bounds=(0, 60_000), source="001 Embedding Generation")
 
 
 RECENCY = ("recency_boost", (True,))
@@ -289,18 +303,18 @@ class Search(Part):
         "hybrid", "Search", "How the search looks for passages.", applies="per call",
         source="measured: 004 searches by vector alone; keywords beside it find more on every set")
     top_k: int = setting(
-        5, "Passages wanted", "How many passages an answer is written from.", unit="passages", bounds=(1, 50),
-        applies="per call",
-        source="004 DEFAULT_TOP_K")
+        5, "Passages wanted",
+        "How many passages an answer is written from. More passages make answers more complete, but cost more.",
+        unit="passages", bounds=(1, 50), applies="per call", source="004 DEFAULT_TOP_K")
     every_result: bool = setting(
         False, "Searches return everything",
-        "A search that does not say how many passages it wants returns every passage that is similar enough or "
-        "contains a word of the question, at most 1,000. Answers are still written from the number of passages set "
-        "as “Passages wanted”.",
+        "A search without a number of passages returns every passage that is similar enough or contains a word of the "
+        "question, at most 1,000. Answers still use only the number set as “Passages wanted”.",
         source="003 2.2 C and 2.4")
     candidate_factor: int = setting(
         4, "Candidates for each passage wanted",
-        "For each passage wanted, the search first finds this many candidates. It then ranks all candidates.",
+        "For each passage wanted, the search first finds this many candidates, then chooses the best. A higher number "
+        "finds more, but takes longer.",
         bounds=(1, 50), applies="per call", source="001 Search Implementation")
     neighbour_factor: int = setting(
         20, "Passages compared for each passage wanted",
@@ -312,21 +326,23 @@ class Search(Part):
         "How similar a passage has to be to the question to count as an answer.",
         source="measured: OpenAI's present models seldom reach the 0.7 of 004")
     similarity_threshold: float | None = setting(
-        0.7, "Fixed similarity",
+        0.7, "Required similarity",
         "0: two texts have nothing in common. 1: they are the same. With a higher value, fewer passages count as an "
         "answer. Each search model needs its own value.",
         unit="cosine similarity", bounds=(-1, 1), applies="per call", source="004 SIMILARITY_THRESHOLD",
         only_with=("threshold_mode", ("absolute",)))
     strict_threshold: bool = setting(
         False, "Leave out passages that are not similar enough",
-        "Leaves out every passage that does not exceed the required similarity, even if its words match the question.",
+        "Only passages above the required similarity are used, even if other passages contain words of the question.",
         applies="per call", source="004 match_document_chunks")
     bm25_k1: float = setting(
-        1.5, "Weight of repeated words", "How strongly repeated words count in the keyword search (k1 of BM25).",
-        bounds=(0, 10), source="003 2.2")
+        1.5, "Weight of repeated words",
+        "How strongly repeated words count in the keyword search (k1 of BM25). Higher: passages that repeat a word "
+        "move up. 0: repetition does not count.", bounds=(0, 10), source="003 2.2")
     bm25_b: float = setting(
         0.75, "Lower rank for long passages",
-        "How strongly long passages are moved down in the keyword search (b of BM25).",
+        "How strongly long passages are moved down in the keyword search (b of BM25). 0: length does not matter. 1: "
+        "they move down most.",
         bounds=(0, 1), source="003 2.2")
     tokenizer: Literal["languages", "plain"] = setting(
         "languages", "Splitting into words for the keyword search",
@@ -340,19 +356,30 @@ class Search(Part):
         "weighted", "How both searches are combined",
         "How the results by meaning and the results by keywords are combined into one list.", applies="per call",
         source="003 2.3")
-    vector_weight: float = setting(0.6, "Weight of meaning", bounds=(0, 10), source="003 2.3", only_with=WEIGHTED)
-    keyword_weight: float = setting(0.4, "Weight of keywords", bounds=(0, 10), source="003 2.3", only_with=WEIGHTED)
+    vector_weight: float = setting(
+        0.6, "Weight of meaning",
+        "The higher this weight is compared with the others, the more the meaning of a passage decides its place. 0: "
+        "meaning does not count.", bounds=(0, 10), source="003 2.3", only_with=WEIGHTED)
+    keyword_weight: float = setting(
+        0.4, "Weight of keywords",
+        "The higher this weight is compared with the others, the more the words of a passage decide its place. 0: "
+        "words do not count.", bounds=(0, 10), source="003 2.3", only_with=WEIGHTED)
     vector_rank_weight: float = setting(
-        0.3, "Weight of the place in the search by meaning", bounds=(0, 10), source="003 2.3", only_with=WEIGHTED)
+        0.3, "Weight of the place in the search by meaning",
+        "The higher this weight is compared with the others, the more a good place in the search by meaning "
+        "counts. 0: the place does not count.", bounds=(0, 10), source="003 2.3", only_with=WEIGHTED)
     keyword_rank_weight: float = setting(
-        0.2, "Weight of the place in the search by keywords", bounds=(0, 10), source="003 2.3", only_with=WEIGHTED)
+        0.2, "Weight of the place in the search by keywords",
+        "The higher this weight is compared with the others, the more a good place in the search by keywords "
+        "counts. 0: the place does not count.", bounds=(0, 10), source="003 2.3", only_with=WEIGHTED)
     rank_constant: int = setting(
-        60, "Rank constant",
-        "With a larger constant, differences between ranks count less.", bounds=(1, 1000), source="003 2.3")
+        60, "Effect of places in the result lists",
+        "With a higher number, it matters less whether a passage is in the first or a later place of a result "
+        "list.", bounds=(1, 1000), source="003 2.3")
     deduplication_characters: int = setting(
-        0, "Duplicate passages",
-        "Two passages of a document count as duplicates if they begin with the same characters, at least this many. "
-        "0 compares the whole text.",
+        0, "Characters compared to find duplicates",
+        "Two passages of a document count as duplicates if their first characters are the same. This is the number of "
+        "characters compared; 0 compares the whole text.",
         unit="characters", bounds=(0, 2000), applies="per call", source="003 2.4")
     refine_order: bool = setting(
         True, "Refine the order of passages",
@@ -385,7 +412,8 @@ class Understanding(Part):
 
     query_patterns: Patterns = setting(
         (), "Question patterns",
-        "Regular expressions and the categories that they stand for. Look-around and back-references are not allowed.",
+        "Patterns of words (regular expressions) and the categories that they stand for. Look-around and "
+        "back-references are not allowed.",
         source="001 Query Analysis")
     correct_spelling: bool = setting(
         True, "Correct spelling",
@@ -413,7 +441,8 @@ class Understanding(Part):
         applies="per call", source="chosen")
     alternative_questions: int = setting(
         0, "Other wordings",
-        "How many other wordings of the question a model writes.", bounds=(0, 5), applies="per call",
+        "How many other wordings of the question a model writes. Each is searched for too. More wordings find more, "
+        "but cost more.", bounds=(0, 5), applies="per call",
         source="chosen")
     decompose_question: bool = setting(
         False, "Split questions with a model", "A model splits the question into parts.", applies="per call",
@@ -426,31 +455,36 @@ class Ranking(Part):
     group = "Order"
 
     reranking: bool = setting(
-        True, "Reranking", "A second model reads the passages found and puts the best first.", applies="per call",
+        True, "Second sorting", "A second model reads the passages found and puts the best first.", applies="per call",
         source="004 Reranking")
     rerank_model: FilledText = setting(
-        "rerank-multilingual-v3.0", "Reranking model", bounds=(0, 120), source="004 Reranking",
+        "rerank-multilingual-v3.0", "Model for the second sorting", bounds=(0, 120), source="004 Reranking",
         only_with=("reranking", (True,)))
     rerank_top_n: int = setting(
         0, "Passages kept",
-        "How many of the best passages are kept after reranking. 0 keeps all of them.", unit="passages", bounds=(0, 50),
+        "How many of the best passages are kept after the second sorting. 0 keeps all of "
+        "them.", unit="passages", bounds=(0, 50),
         applies="per call", source="000 Search Configuration Options", only_with=("reranking", (True,)))
     rerank_each_wording: bool = setting(
-        True, "Rerank in both languages",
+        True, "Second sorting in both languages",
         "Passages in the question's language are compared with the question itself, all other passages with its "
         "translation. If the search finds both kinds, this takes two calls. Off: one call compares all passages with "
         "the translation.",
         source="measured; 004 calls the reranker once", only_with=("reranking", (True,)))
     rerank_format: Text = setting(
-        "", "What the reranker reads", "If this is empty, the reranker reads the title, section and text.",
-        bounds=(0, 500), source="000 Reranking", only_with=("reranking", (True,)))
+        "", "What the model for the second sorting reads",
+        "If this is empty, the model reads the title, section and text.", bounds=(0, 500), source="000 Reranking",
+        only_with=("reranking", (True,)))
     recency_boost: bool = setting(False, "Recent documents first", applies="per call", source="000 Recency Boost")
     recency_steps: Steps = setting(
-        (), "Factors by age",
-        "Numbers of days, each with the factor for documents that are at most this old.", unit="days",
+        (), "Weight of documents by age",
+        "Numbers of days, each with the weight of documents that are at most this old. 1 changes nothing; with 2, they "
+        "count twice as much.", unit="days",
         source="000 Recency Boost", only_with=RECENCY)
     recency_older: float = setting(
-        1.0, "Factor for older documents", bounds=(0.01, 100), source="000 Recency Boost", only_with=RECENCY)
+        1.0, "Weight of older documents",
+        "The weight of documents older than all numbers of days above. 1 changes nothing; with 0.5, they count "
+        "half.", bounds=(0.01, 100), source="000 Recency Boost", only_with=RECENCY)
     pinned_first: bool = setting(
         False, "Pinned and important first", applies="per call", source="000 Search Configuration Options")
     pinned_floor: float = setting(
@@ -461,23 +495,28 @@ class Ranking(Part):
     important_only: bool = setting(
         False, "Important posts only", applies="per call", source="000 Search Configuration Options")
     multi_signal: bool = setting(
-        False, "Order passages by several signals",
-        "Multiplies similarity by factors for category, year and length.", applies="per call",
+        False, "Also order by category, year and length",
+        "Passages move up or down by the weights for category, year and length.", applies="per call",
         source="001 Re-ranking Signals")
     category_boosts: Boosts = setting(
-        (), "Factors by category", source="001 Re-ranking Signals", only_with=SIGNALS)
+        (), "Weight by category",
+        "Names of categories, each with the weight of its documents. 1 changes nothing; with 2, they count twice "
+        "as much.", source="001 Re-ranking Signals", only_with=SIGNALS)
     year_boosts: Factors = setting(
-        (), "Factors by year", "The first factor is for this year, the next for last year, and so on.",
-        source="001 Re-ranking Signals", only_with=SIGNALS)
+        (), "Weight by year",
+        "The first weight is for this year, the next for last year, and so on. 1 changes nothing; with 2, documents "
+        "count twice as much.", source="001 Re-ranking Signals", only_with=SIGNALS)
     quality_boost: float = setting(
-        1.0, "Factor for passages of the best length", bounds=(0.01, 100), source="001 Re-ranking Signals",
+        1.0, "Weight of passages of the best length",
+        "The weight of passages with a length within the limits below. 1 changes nothing; with 2, they count twice "
+        "as much.", bounds=(0.01, 100), source="001 Re-ranking Signals",
         only_with=SIGNALS)
     quality_minimum_words: int = setting(
-        0, "Best passage length, from", unit="words", bounds=(0, 5000), source="001 Re-ranking Signals",
-        only_with=SIGNALS)
+        0, "Best passage length, from", "Passages with fewer words do not have the best length.", unit="words",
+        bounds=(0, 5000), source="001 Re-ranking Signals", only_with=SIGNALS)
     quality_maximum_words: int = setting(
-        0, "Best passage length, to", unit="words", bounds=(0, 5000), source="001 Re-ranking Signals",
-        only_with=SIGNALS)
+        0, "Best passage length, to", "Passages with more words do not have the best length.", unit="words",
+        bounds=(0, 5000), source="001 Re-ranking Signals", only_with=SIGNALS)
     collapse_near_repeats: bool = setting(
         True, "Merge near duplicates",
         "Passages with nearly the same text count as one passage.", applies="per call", source="measured")
@@ -535,14 +574,15 @@ class Answer(Part):
     persona_facts: Text = setting("", "Facts about this person", bounds=(0, 4000), source="001 Query Processing")
     context_tokens: int = setting(
         4000, "Text given to the model",
-        "The most text from passages that is given to the model. A token is about four letters.", unit="tokens",
+        "The most text from passages that is given to the model. More text makes answers more complete, but costs "
+        "more. A token is about four letters.", unit="tokens",
         bounds=(200, 200_000), applies="per call", source="000 Context Building")
     context_characters: int = setting(
-        0, "Text given to the model, in characters", "0 means that the number of characters is not limited.",
+        0, "Text given to the model, in characters", "The same limit in characters. 0: no such limit.",
         unit="characters", bounds=(0, 1_000_000), source="001 Query Processing")
     source_prompt: bool = setting(
         False, "Original prompt",
-        "If this profile has an original prompt, the model gets this prompt word for word and in the same order.",
+        "If the profile has an original prompt, the model gets exactly this prompt.",
         source="000 Gemini Inference")
     numbered_passages: bool = setting(
         True, "Number the passages",
@@ -561,8 +601,9 @@ class Answer(Part):
         "At 0, answers to the same question vary least; with higher values, their wording varies more.", bounds=(0, 2),
         source="chosen: 004 gives none, and 0.2 keeps to the text")
     maximum_output_tokens: int = setting(
-        1024, "Longest answer", unit="tokens", bounds=(16, 100_000),
-        source="chosen: 004 gives none, and 1024 tokens are a page")
+        1024, "Longest answer",
+        "The model stops writing at this length. A token is about four letters, and 1,024 tokens are about a page.",
+        unit="tokens", bounds=(16, 100_000), source="chosen: 004 gives none, and 1024 tokens are a page")
     own_replies: bool = setting(
         True, "Recognise greetings and special requests",
         "Greetings, questions about the assistant, and requests for a summary, a comparison or a list are answered in "
@@ -576,8 +617,8 @@ class Answer(Part):
         "If most of an answer is not in its passages, the documents are quoted instead. Off: the answer stays, and "
         "its sentences without a source are pointed out.", source="chosen")
     follow_ups: int = setting(
-        3, "Next questions", "Suggested below an answer.", bounds=(0, 5), applies="per call",
-        source="001 Query Processing")
+        3, "Next questions", "How many questions are suggested below an answer. 0: none.", bounds=(0, 5),
+        applies="per call", source="001 Query Processing")
 
 
 # fmt: on

@@ -129,11 +129,14 @@ class Profile(BaseModel):
         cut, search, ranking = self.chunking, self.search, self.ranking
         candidates = search.top_k * search.candidate_factor
         rules = (
-            (cut.chunk_overlap >= cut.chunk_size, "The overlap of passages has to be smaller than their size."),
+            (
+                cut.chunk_overlap >= cut.chunk_size,
+                "The text repeated between passages has to be shorter than a passage.",
+            ),
             (cut.minimum_chunk_size > cut.chunk_size, "The smallest passage cannot be larger than the passage size."),
             (
                 not cut.narrative_target_tokens <= cut.narrative_soft_tokens <= cut.narrative_hard_tokens,
-                "Of a story's passages, the wanted size cannot be above the soft limit, nor that above the hard one.",
+                "For stories, the sizes have to rise: target size, preferred end, largest passage.",
             ),
             (
                 cut.professional_minimum_tokens > cut.professional_maximum_tokens,
@@ -141,15 +144,15 @@ class Profile(BaseModel):
             ),
             (
                 cut.markdown_target_words > cut.markdown_maximum_words,
-                "The wanted size of Markdown passages cannot be above their limit.",
+                "The target size of Markdown passages cannot be above their maximum size.",
             ),
             (
                 search.threshold_mode == "absolute" and search.similarity_threshold is None,
-                "An absolute threshold needs a value: set the similarity threshold first.",
+                "A fixed value needs a number: set “Required similarity” first.",
             ),
             (
                 ranking.reranking and ranking.rerank_top_n > search.top_k,
-                "Reranking cannot keep more passages than are wanted: raise the passages wanted, or keep fewer.",
+                "The second sorting cannot keep more passages than are wanted: keep fewer, or raise “Passages wanted”.",
             ),
             (
                 search.korean_analyser == "kiwi" and importlib.util.find_spec("kiwipiepy") is None,
@@ -164,12 +167,12 @@ class Profile(BaseModel):
             ),
             (
                 ranking.recency_boost and not ranking.recency_steps,
-                "The boost of recent documents needs its steps: set days and factors first.",
+                "“Recent documents first” needs weights: set “Weight of documents by age” first.",
             ),
             (
                 ranking.multi_signal
                 and not (ranking.category_boosts or ranking.year_boosts or ranking.quality_maximum_words),
-                "Ordering by several signals needs factors for categories, years or lengths: set one of them first.",
+                "Ordering by category, year and length needs weights: set one of them first.",
             ),
             (
                 ranking.quality_minimum_words > ranking.quality_maximum_words,

@@ -113,8 +113,14 @@ def _figures(summary: Summary) -> list[tuple[str, str]]:
         (_("People"), _with_previous(number(now.people), number(before.people))),
         (_("Answered"), _with_previous(_percent(now.answered_rate), _percent(before.answered_rate))),
         (_("Rated helpful"), _with_previous(_percent(now.helpful_rate), _percent(before.helpful_rate))),
-        (_("{figure}, median", figure=_("First words")), _with_previous(*_seconds(summary, FIRST))),
-        (_("{figure}, median", figure=_("Whole answer")), _with_previous(*_seconds(summary, WHOLE))),
+        (
+            _("{figure}, middle value (median)", figure=_("Time to the first words")),
+            _with_previous(*_seconds(summary, FIRST)),
+        ),
+        (
+            _("{figure}, middle value (median)", figure=_("Time to the whole answer")),
+            _with_previous(*_seconds(summary, WHOLE)),
+        ),
         (_("Cost"), _with_previous(_dollars(now.known_cost), _dollars(before.known_cost))),
     ]
     if now.unpriced_calls:

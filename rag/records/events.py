@@ -21,7 +21,7 @@ EVENTS = {
     "document.failed": N_("A document could not be processed"),
     "budget.near": N_("Most of a budget is spent"),
     "budget.reached": N_("A budget is spent"),
-    "gap.solved": N_("A question without an answer was dealt with"),
+    "gap.solved": N_("An unanswered question is answered now"),
     "sync.failed": N_("A sync failed"),
     "evaluation.fell": N_("A test run is worse than the one before"),
     "digest.weekly": N_("The report of a week"),

@@ -23,7 +23,9 @@ from rag.settings import Settings, load_settings
 from rag.types import RerankingDetails, SearchResult, Usage
 
 #: Shown beside the answer if the reranker fails.
-NO_RERANKING = N_("The reranker did not answer, so the passages are in the order they were found.")
+NO_RERANKING = N_(
+    "The model for the second sorting did not answer, so the passages are in the order in which they were found."
+)
 
 _PLACE = re.compile(r"\{(?:title|section|content)\}")
 

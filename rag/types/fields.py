@@ -36,9 +36,9 @@ ACCEPTED: Mapping[str, str] = {
     "words": N_("a list of texts"),
     "pairs": N_("a list of names, each with a text"),
     "patterns": N_("a list of regular expressions, each with its categories"),
-    "steps": N_("a list of days, each more than the one before, with factors above 0"),
-    "boosts": N_("a list of names, each with a factor above 0"),
-    "factors": N_("a list of factors above 0"),
+    "steps": N_("a list of numbers of days, the smallest first, each with a weight above 0"),
+    "boosts": N_("a list of names, each with a number above 0"),
+    "factors": N_("a list of numbers above 0"),
 }
 SAME_WORDS = {"percent": "whole", "amount": "number", "line": "text", "lines": "words"}
 #: Shown for texts with a wrong length.

@@ -65,8 +65,10 @@ COSTS_BY: Mapping[CostsBy, str] = {
     "purpose": N_("Purpose"),
 }
 UNITS: Mapping[Unit, str] = {"day": N_("By day"), "week": N_("By week"), "month": N_("By month")}
-PERCENTILES = {"p50": N_("Median"), "p95": N_("p95")}
-WAITED = {WHOLE: N_("Whole answer"), FIRST: N_("First words")} | {stage: STAGE_NAMES[stage] for stage in STAGES}
+PERCENTILES = {"p50": N_("Half within"), "p95": N_("95 % within")}
+WAITED = {WHOLE: N_("Time to the whole answer"), FIRST: N_("Time to the first words")} | {
+    stage: STAGE_NAMES[stage] for stage in STAGES
+}
 PARTS_BY: Mapping[PartsBy, str] = {"group": N_("Group"), "language": N_("Language"), "collection": N_("Collection")}
 PURPOSE_NAMES = {
     "question": N_("Questions"),
@@ -83,7 +85,7 @@ RATINGS = {0: N_("Rated not helpful"), 1: N_("Rated helpful")}
 
 def show_gaps() -> None:
     """Open the tab with gaps on the next run."""
-    st.session_state["analytics_view"] = _("Gaps")
+    st.session_state["analytics_view"] = _("Unanswered questions")
 
 
 def show_questions(*, outcome: str | None = None, rating: int | None = None) -> None:
@@ -148,15 +150,16 @@ def draw_metrics(who: Identity, summary: Summary, period: Period, *, zone: str, 
             trend=Trend([day.helpful / day.rated for day in days if day.rated]),
             help_text=ngettext("Based on {count} rated answer.", "Based on {count} rated answers.", now.rated),
         )  # fmt: skip
-        _draw_time(_("First words"), FIRST, summary, _("Half of the answers began within this time. “p95” is the "
-                                                       "time within which 95 of 100 answers began."))  # fmt: skip
+        _draw_time(_("Time to the first "
+                     "words"), FIRST, summary, _("Half of the answers began within this time. “95 % within” is "
+                                                       "the time in which 95 of 100 answers began."))  # fmt: skip
         _draw_time(
-            _("Whole answer"),
+            _("Time to the whole answer"),
             WHOLE,
             summary,
             _(
-                "Half of the answers were complete within this time. “p95” is the time within which 95 of 100 answers "
-                "were complete."
+                "Half of the answers were complete within this time. “95 % within” is the time in which 95 of 100 "
+                "answers were complete."
             ),
         )
         draw_metric(
@@ -218,7 +221,7 @@ def _draw_time(label: str, stage: str, summary: Summary, help_text: str) -> None
         grown(now.p50_ms if now else None, before.p50_ms if before else None, "inverse"),
         trend=Trend([row.p50_ms for row in summary.times_by_day if row.stage == stage]),
         help_text=help_text,
-        second_figure=f"p95 {duration(now.p95_ms, is_about=now.is_about)}" if now else None,
+        second_figure=f"{_('95 % within')} {duration(now.p95_ms, is_about=now.is_about)}" if now else None,
     )
 
 
@@ -424,11 +427,11 @@ def _draw_forecast(analytics: Analytics, who: Identity, filters: Filters) -> Non
         st.metric(_("Spent so far"), plain(money(month.spent)))
         if month.expected is not None:
             st.metric(
-                _("Expected by {day}", day=day(month.last_day)),
+                _("Expected cost by {day}", day=day(month.last_day)),
                 plain(money(month.expected)),
                 help=_(
-                    "Spending so far, plus a forecast for the rest of the month: each day is expected to cost as much "
-                    "as the same weekday did on average in the last four weeks."
+                    "Spending so far, plus a forecast for the rest of the month. The forecast uses the average cost of "
+                    "each weekday in the last four weeks."
                 ),
             )
     if month.expected is None:
@@ -469,7 +472,7 @@ def _draw_other_model(models: Sequence[ModelCost], own_prices: Mapping[str, Any]
 
 def _draw_times(analytics: Analytics, who: Identity, period: Period, filters: Filters) -> None:
     with draw_head(_("Time per stage")):
-        percentile = choose_word(_("Percentile"), PERCENTILES, key="analytics_percentile", default="p50")
+        percentile = choose_word(_("Share of the answers"), PERCENTILES, key="analytics_percentile", default="p50")
     times = analytics.stage_percentiles(who, period, filters)
     if times:
         # All rows have the same value.
@@ -481,8 +484,12 @@ def _draw_times(analytics: Analytics, who: Identity, period: Period, filters: Fi
                     _("From"): [row.day for row in times],
                     _("Stage"): [_(STAGE_NAMES.get(row.stage, row.stage)) for row in times],
                     _("Questions"): [row.questions for row in times],
-                    _("Median (ms, about)") if is_about else _("Median (ms)"): [round(row.p50_ms, 1) for row in times],
-                    _("p95 (ms, about)") if is_about else _("p95 (ms)"): [round(row.p95_ms, 1) for row in times],
+                    _("Half within (ms, about)") if is_about else _("Half within (ms)"): [
+                        round(row.p50_ms, 1) for row in times
+                    ],
+                    _("95 % within (ms, about)") if is_about else _("95 % within (ms)"): [
+                        round(row.p95_ms, 1) for row in times
+                    ],
                 }
             ),
             key="analytics_time_chart",
@@ -490,18 +497,18 @@ def _draw_times(analytics: Analytics, who: Identity, period: Period, filters: Fi
         )
         st.caption(
             _(
-                "The time of each stage, on a logarithmic scale. Only questions in which the stage ran are counted. "
-                "The time for choosing and checking sentences is not shown, so the stages add up to less than the "
-                "whole answer."
+                "The time of each stage, on a scale that makes long times look shorter (logarithmic). Only questions "
+                "with this stage are counted. The time for choosing and checking sentences is not shown, so the stages "
+                "add up to less than the whole answer."
             )
         )
     else:
-        st.caption(_("No stage ran in this period."))
+        st.caption(_("There are no times for this period."))
 
 
 def _draw_histogram(analytics: Analytics, who: Identity, period: Period, filters: Filters) -> None:
     stage = (
-        draw_head(_("Distribution of times")).selectbox(
+        draw_head(_("How long answers took")).selectbox(
             _("Show the time of"),
             list(WAITED),
             format_func=words_of(WAITED),
@@ -544,7 +551,9 @@ def _draw_slowest(
             _("Question"): lists.texts((row.question for row in rows), 330),
             _("Asked"): lists.times((row.created_at for row in rows), 110, with_year=False),
             _("Model"): [row.model or "–" for row in rows],
-            _("First words (s)"): lists.numbers((seconds(row.first_token_ms) for row in rows), 110, style="localized"),
+            _("Time to the first words (s)"): lists.numbers(
+                (seconds(row.first_token_ms) for row in rows), 110, style="localized"
+            ),
             _("Time (s)"): lists.bars((seconds(row.total_ms) for row in rows), 140),
         },
         key="analytics_slowest",
@@ -609,12 +618,12 @@ def _draw_unused_documents(analytics: Analytics, who: Identity, period: Period, 
         unused,
         {
             _("Document"): [document.title for document in unused],
-            _("Found"): lists.numbers(
+            _("Found, not used"): lists.numbers(
                 (counts.get(document.document_id, 0) for document in unused),
                 70,
                 help_text=_(
-                    "The number of latest questions for which this document was found but not used. 0 "
-                    "means that it was never found."
+                    "How many of the latest questions found this document but did not use it. 0 means that it was "
+                    "never found."
                 ),
             ),
             _("Added"): lists.times((document.created_at for document in unused), 110, with_time=False),

@@ -39,7 +39,7 @@ def draw_posts(
         _("Files"): lists.numbers((int(post.metadata.get("attachmentCount") or 0) for post in posts), 50),
     }
     if with_costs:
-        columns[_("State")] = lists.badges(([status_badge(post.status)[0]] for post in posts), states, 85)
+        columns[_("Status")] = lists.badges(([status_badge(post.status)[0]] for post in posts), states, 85)
         costs = (money(stored_cost(post.costs, "total")) if post.costs else "–" for post in posts)
         columns[_("Cost")] = lists.amounts(costs, 75)
     key = lists.table_key("board_table", ids)

@@ -43,7 +43,7 @@ STAGE_NAMES = {
     "translation": N_("Translation"),
     "embedding": N_("Preparing for search"),
     "search": N_("Search"),
-    "reranking": N_("Reranking"),
+    "reranking": N_("Second sorting"),
     "model": N_("Model"),
     "other": N_("Everything else"),
 }
@@ -53,7 +53,7 @@ OPERATION_NAMES = {
     "chat": N_("Chat"),
     "embedding": N_("Preparing for search"),
     "chunking": N_("Splitting"),
-    "reranking": N_("Reranking"),
+    "reranking": N_("Second sorting"),
     "translation": N_("Translation"),
     "tagging": N_("Tagging"),
     "ocr": "OCR",
@@ -131,7 +131,7 @@ def histogram_figure(buckets: Sequence[TimeBucket], times: StageTimes) -> Any:
         customdata=[duration(bucket.ms) for bucket in buckets],
         hovertemplate="%{customdata}: %{y}<extra></extra>",
     )
-    for ms, words, side in ((times.p50_ms, _("median"), "right"), (times.p95_ms, "p95", "left")):
+    for ms, words, side in ((times.p50_ms, _("half within"), "right"), (times.p95_ms, _("95 % within"), "left")):
         figure.add_vline(x=ms, line={"dash": "dot", "width": 1.5, "color": chart_color(2)})
         figure.add_annotation(
             # On a logarithmic axis, annotations take the logarithm and lines the value.

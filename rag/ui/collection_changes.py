@@ -216,15 +216,15 @@ def _ask_for_models(
     is_paid = st.checkbox(
         _("Also use the paid models of the search, which cost about {cost} at most", cost=money(estimate)),
         key=f"{key}_paid",
-        help=_("Questions are translated and results are reranked, as in the chat. No answer is written."),
+        help=_("Questions are translated and results are sorted a second time, as in the chat. No answer is written."),
     )
     if not is_paid and previews.needs_paid_calls(collection):
         st.caption(_("This collection is searched with a provider's model. Without that model, nothing can be tried."))
     elif not is_paid:
         st.caption(
             _(
-                "Without these models, trying costs nothing, but questions are not translated and results are "
-                "not reranked."
+                "Without these models, trying costs nothing, but questions are not translated and results are not "
+                "sorted a second time."
             )
         )
     return is_paid

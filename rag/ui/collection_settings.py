@@ -44,12 +44,12 @@ CHOICES = {
         "embedder": N_("the default of the search model"),
     },
     "fusion": {
-        "weighted": N_("by weights, keyword scores relative to the best"),
-        "raw": N_("by weights, keyword scores unchanged"),
-        "rrf": N_("by rank in the result lists"),
+        "weighted": N_("by weights, with keyword results measured against the best one"),
+        "raw": N_("by weights, with keyword results as they are"),
+        "rrf": N_("by place in the result lists"),
     },
-    "tokenizer": {"languages": N_("stems and parts of words, by language"), "plain": N_("every word as it is")},
-    "korean_analyser": {"bigrams": N_("by endings and pairs of syllables"), "kiwi": N_("by dictionary (kiwipiepy)")},
+    "tokenizer": {"languages": N_("by the rules of each language"), "plain": N_("every word as it is")},
+    "korean_analyser": {"bigrams": N_("by rules, without a dictionary"), "kiwi": N_("by dictionary (kiwipiepy)")},
 }
 
 

@@ -26,13 +26,13 @@ PROBLEM = "analytics_gap_problem"
 #: Session state key for counting the people notified about the answer to their question.
 NOTIFIED = "analytics_gap_told"
 STATES: dict[State, str] = {
-    "open": N_("Unsolved"),
+    "open": N_("Unanswered"),
     "off topic": N_("Off topic"),
-    "solved": N_("Solved"),
+    "solved": N_("Now answered"),
     "dismissed": N_("Dismissed"),
 }
 NONE: dict[State, str] = {
-    "open": N_("No question is unsolved in this period."),
+    "open": N_("There are no unanswered questions in this period."),
     "off topic": N_("No question in this period was off topic."),
     "solved": N_("None in this period."),
     "dismissed": N_("None in this period."),
@@ -57,16 +57,16 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
               "meaning in any wording and language. Add answers to the most frequent ones first."),
             width="stretch",
         )  # fmt: skip
-        status = choose_word(_("State"), STATES, key="analytics_gap_state", default="open")
+        status = choose_word(_("Status"), STATES, key="analytics_gap_state", default="open")
     actions.draw_problem(PROBLEM)
     notified = st.session_state.pop(NOTIFIED, None)
     if notified is not None:
         words = ngettext(
-            "Solved. {count} person is told in their conversation.",
-            "Solved. {count} people are told in their conversations.",
+            "Now answered. {count} person is told in their conversation.",
+            "Now answered. {count} people are told in their conversations.",
             notified,
         )
-        st.toast(plain(words) if notified else _("Solved"), icon=":material/mark_chat_read:")
+        st.toast(plain(words) if notified else _("Now answered"), icon=":material/mark_chat_read:")
     rows = gaps.list(identity, period, filters, status=status)
     if not rows:
         st.caption(_(NONE[status]))
@@ -81,7 +81,7 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
                 65,
                 help_text=_("People who sent this question to a person and are waiting for an answer."),
             ),
-            _("Times"): lists.bars((gap.times for gap in rows), 80),
+            _("How often"): lists.bars((gap.times for gap in rows), 80),
             _("Before"): lists.numbers(
                 (gap.times_before for gap in rows),
                 62,
@@ -121,7 +121,7 @@ def _draw_gap(identity: Identity, gap: Gap, wordings: Sequence[str]) -> None:
     if gap.badly_rated:
         facts.append(ngettext("one rated as not helpful", "{count} rated as not helpful", gap.badly_rated))
     if gap.solved_by:
-        facts.append(_("solved by {title}", title=gap.solved_by))
+        facts.append(_("now answered by {title}", title=gap.solved_by))
     if gap.reason:
         facts.append(_("dismissed: {reason}", reason=gap.reason))
     st.caption(plain(" · ".join(facts)))
@@ -247,8 +247,8 @@ def _upload_document(identity: Identity, gap: Gap) -> None:
     running = services()
     collection = next(c for c in running.documents.collections(identity) if c.id == gap.collection_id)
     st.caption(
-        _("The document is added to {collection}. When the document is ready, the question counts as solved. "
-          "People who asked to be told see that in their conversations.", collection=plain(collection.name))
+        _("The document is added to {collection}. When it is ready, the question counts as answered. People who asked "
+          "to be told see that in their conversations.", collection=plain(collection.name))
     )  # fmt: skip
     file = st.file_uploader(_("Document"), key=f"analytics_gap_file_{gap.id}", help=plain(formats_in_words()))
     sent = st.button(_("Upload"), type="primary", disabled=file is None, key=f"analytics_gap_upload_now_{gap.id}")

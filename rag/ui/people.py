@@ -73,7 +73,7 @@ def _draw_table(api_keys: Sequence[ApiKey], names: Mapping[UUID, str], zone: tzi
             _("Status"): [_status(key) for key in api_keys],
             _("Expires"): [date_time(key.expires_at, zone) for key in api_keys],
             _("Last used"): [date_time(key.last_used_at, zone) if key.last_used_at else _("Never") for key in api_keys],
-            _("May"): [", ".join(key.scopes) for key in api_keys],
+            _("Permissions"): [", ".join(key.scopes) for key in api_keys],
             _("Collection"): [_collection_name(key, names) for key in api_keys],
             _("Requests a minute"): [key.requests_per_minute for key in api_keys],
             _("Owner"): [key.owner_name or _("Operator") for key in api_keys],
@@ -117,7 +117,7 @@ def _ask_for_key(keys: ApiKeys, identity: Identity, names: Mapping[UUID, str]) -
             _("Name"), key="people_key_name", autocomplete="off", help=_("The program that will use this key.")
         )
         st.multiselect(
-            _("What it may do"),
+            _("Permissions of the key"),
             list(SCOPES),
             ["chat", "search"],
             format_func=lambda scope: f"{_(SCOPES[scope])} ({scope})",
@@ -305,7 +305,7 @@ FIELDS: Mapping[str, str] = {
     "scope": N_("applies to"),
     "scopes": N_("rights"),
     "sites": N_("sites"),
-    "solved_by_id": N_("solved by"),
+    "solved_by_id": N_("answered by"),
     "unit": N_("unit"),
     "warn_share": N_("share that triggers a warning"),
 }
@@ -400,7 +400,7 @@ AUDIT_KINDS: Mapping[str, str | None] = {
     N_("Conversations read"): "conversation",
     N_("Budgets"): "budget",
     N_("Connected programs"): "connected",
-    N_("Gaps"): "gap",
+    N_("Unanswered questions"): "gap",
     N_("Models"): "model",
     N_("Teams bots"): "teams",
     N_("Webhooks"): "webhook",

@@ -67,7 +67,11 @@ ABOUT_GOLDEN = N_(
 )
 COLLECTION_SETTINGS = "own"
 MOST_DOCUMENTS = 200
-SOURCES: dict[Source, str] = {"feedback": N_("Rated helpful"), "gaps": N_("Gaps"), "documents": N_("A document")}
+SOURCES: dict[Source, str] = {
+    "feedback": N_("Rated helpful"),
+    "gaps": N_("Unanswered questions"),
+    "documents": N_("A document"),
+}
 NOTHING_PROPOSED: dict[Source, str] = {
     "feedback": N_(
         "There is nothing to propose: no answer with a source was rated as helpful yet, or all such questions are test "

@@ -143,26 +143,26 @@ def _draw_passages(entry: ChatLogEntry) -> None:
         )
         facts.append(
             _(
-                "reranked with {get}: {taken} passages, in {get_2}",
+                "sorted a second time with {get}: {taken} passages, in {get_2}",
                 get=plain(reranking.get("model", "")),
                 taken=counts,
                 get_2=duration(reranking.get("latencyMs")),
             )
         )
     else:
-        facts.append(_("not reranked"))
+        facts.append(_("not sorted a second time"))
     st.caption(" · ".join(facts))
     passages = entry.passages
     place = _("Before") if reranking.get("enabled") else _("Place")
     before = lists.numbers(
         (p.original_rank or p.position for p in passages),
         60,
-        help_text=_("Place in the search results, before any reranking."),
+        help_text=_("Place in the search results, before any second sorting."),
     )
     after = lists.numbers(
         (p.new_rank for p in passages),
         55,
-        help_text=_("Place after reranking. “–” means that the passage was left out."),
+        help_text=_("Place after the second sorting. “–” means that the passage was left out."),
     )
     scores = lists.numbers((p.rerank_score for p in passages), 100, style="localized")
     similarity = st.column_config.ProgressColumn(min_value=0, max_value=1, format="localized", width=120)
@@ -174,11 +174,11 @@ def _draw_passages(entry: ChatLogEntry) -> None:
             _("Page"): lists.texts((pages(p.first_page or 0, p.last_page or 0) for p in passages), 75),
             _("Section"): lists.texts((p.section for p in passages), 130),
             _("Similarity"): lists.Column([p.similarity for p in passages], similarity),
-            **({_("Rerank score"): scores} if reranking.get("enabled") else {}),
+            **({_("Score of the second sorting"): scores} if reranking.get("enabled") else {}),
             _("Passage"): lists.texts((" ".join(p.preview.split()) for p in passages), "large"),
         },
         key=f"analytics_passages_{entry.question.id}",
-        alt=_("Passages found, with their places before and after reranking"),
+        alt=_("Passages found, with their places before and after the second sorting"),
     )
 
 
@@ -273,7 +273,7 @@ def draw_run_again(identity: Identity, entry: ChatLogEntry) -> None:
             with st.container(horizontal=True, vertical_alignment="bottom"):
                 name = st.selectbox(_("Profile"), list(labels), format_func=labels.of, key=f"{key}_profile")
                 top_k = draw_field(PASSAGES, key=f"{key}_top_k", placeholder=_("as in the settings"))
-                reranks = st.toggle(_("Rerank"), value=True, key=f"{key}_rerank")
+                reranks = st.toggle(_("Sort a second time"), value=True, key=f"{key}_rerank")
             sent = st.form_submit_button(_("Run again"), icon=":material/replay:")
         if sent:
             profile = profile_of(collection) if name in (COLLECTION_SETTINGS, None) else profile_by_name(name)

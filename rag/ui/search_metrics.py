@@ -20,7 +20,7 @@ from rag.ui.formats import language_name, pages, percent
 from rag.ui.text import plain
 from rag.ui.widgets import choose_word, draw_head
 
-SCORES = {"similarity": N_("Similarity"), "score": N_("Rerank score")}
+SCORES = {"similarity": N_("Similarity"), "score": N_("Score of the second sorting")}
 SEARCHES_BY: Mapping[PartsBy, str] = {"group": N_("Group"), "language": N_("Language"), "collection": N_("Collection")}
 
 
@@ -48,7 +48,7 @@ def _draw_scores(searches: Sequence[LoggedSearch]) -> None:
     scored = [(s, value) for s in searches if (value := s.score if kind == "score" else s.similarity) is not None]
     if not scored:
         st.caption(
-            _("No search in this period was reranked.")
+            _("No results in this period were sorted a second time.")
             if kind == "score"
             else _("No search in this period has scores.")
         )
@@ -63,38 +63,46 @@ def _draw_scores(searches: Sequence[LoggedSearch]) -> None:
         alt=_("Number of questions, by the score of the best passage"),
     )
     st.caption(
-        _("If answered and unanswered questions have clearly different scores, you can tell them apart by their score.")
+        _(
+            "If answered and unanswered questions have clearly different scores, the score shows whether a question "
+            "can be answered."
+        )
     )
 
 
 def _draw_changes(searches: Sequence[LoggedSearch]) -> None:
-    st.header(_("What reranking and translation changed"), anchor=False)
+    st.header(_("What the second sorting and the translation changed"), anchor=False)
     reranked = reranking_of(searches)
     if reranked is not None:
         with st.container(horizontal=True):
             st.metric(
                 _("Another passage came first"), percent(reranked.moved),
-                help=_("The share of reranked questions for which reranking put another passage first."),
+                help=_("The share of questions with a second sorting for which it put another passage first."),
             )  # fmt: skip
             if reranked.place is not None:
                 st.metric(
-                    _("Place before reranking"), f"{reranked.place:g}",
-                    help=_("The median place, before reranking, of the passages that reranking put first."),
+                    _("Place before the second sorting"), f"{reranked.place:g}",
+                    help=_("The middle value (median) of the places that these passages had before the second sorting "
+                           "put them first."),
                 )  # fmt: skip
             st.metric(
                 _("Best passage was below place 5"), percent(reranked.far),
-                help=_("Without reranking, these passages might not have been read at all."),
+                help=_("Without the second sorting, these passages might not have been read at all."),
             )  # fmt: skip
-        words = ngettext("{count} question was reranked.", "{count} questions were reranked.", reranked.questions)
+        words = ngettext(
+            "The results of {count} question were sorted a second time.",
+            "The results of {count} questions were sorted a second time.",
+            reranked.questions,
+        )
         st.caption(plain(words))
     else:
-        st.caption(_("No search in this period was reranked."))
+        st.caption(_("No results in this period were sorted a second time."))
     groups = []
     for words, chosen in (
         (_("Translated for the search"), [search for search in searches if search.is_translated]),
         (_("Searched without translation"), [search for search in searches if not search.is_translated]),
-        (_("Reranked"), [search for search in searches if search.is_reranked]),
-        (_("Not reranked"), [search for search in searches if not search.is_reranked]),
+        (_("Sorted a second time"), [search for search in searches if search.is_reranked]),
+        (_("Not sorted a second time"), [search for search in searches if not search.is_reranked]),
     ):
         if chosen:
             groups.append((words, search_group(words, chosen)))
@@ -106,7 +114,7 @@ def _draw_changes(searches: Sequence[LoggedSearch]) -> None:
             _("Best similarity"): [group.similarity for _words, group in groups],
         },
         key="analytics_search_changes",
-        alt=_("Questions with and without translation and reranking"),
+        alt=_("Questions with and without translation and second sorting"),
     )
 
 
@@ -122,10 +130,10 @@ def _draw_by_part(searches: Sequence[LoggedSearch]) -> None:
             _("Best similarity"): lists.numbers(
                 (group.similarity for group in groups),
                 style="localized",
-                help_text=_("The median of the questions: half have a higher value, half a lower one."),
+                help_text=_("The middle value (median): half of the questions have a higher value, half a lower one."),
             ),
             _("Translated"): [group.translated for group in groups],
-            _("Reranked"): [group.reranked for group in groups],
+            _("Sorted a second time"): [group.reranked for group in groups],
         },
         key=f"analytics_search_parts_{by}",
         alt=_("Search results by {kind}", kind=_(SEARCHES_BY[by]).lower()),
@@ -208,8 +216,8 @@ def _draw_sentences(
     chosen = lists.choose_row(
         rows,
         {
-            _("Notice"): lists.texts((sentence for sentence, _times, _last, _latest in rows), "large"),
-            _("Times"): [times for _sentence, times, _last, _latest in rows],
+            _("Problem"): lists.texts((sentence for sentence, _times, _last, _latest in rows), "large"),
+            _("How often"): [times for _sentence, times, _last, _latest in rows],
             _("Last"): lists.times((last for _sentence, _times, last, _latest in rows), 110, with_year=False),
         },
         key=key,

@@ -100,7 +100,7 @@ def test_numbers_lead_to_their_questions(company: tuple[Product, BrowserContext]
     open_view(tab, product)
     tab.get_by_role("button", name=re.compile("not in the documents")).click()
     expect(tab.get_by_text("Add answers to the most frequent ones first.")).to_be_visible()
-    expect(tab).to_have_url(re.compile("analytics_view=Gaps"))
+    expect(tab).to_have_url(re.compile("analytics_view=Unanswered"))
 
 
 def test_a_link_opens_the_view_for_whoever_reads_german(
@@ -179,7 +179,7 @@ def test_a_row_of_the_most_asked_documents_narrows_every_figure_to_it(
 
 def test_a_row_of_the_slowest_questions_opens_it(company: tuple[Product, BrowserContext], tab: Page) -> None:
     open_view(tab, company[0], view="Times")
-    table = table_with(tab, "First words (s)")
+    table = table_with(tab, "Time to the first words (s)")
     question = row_of(table, 1)[0]
     opened = tab.get_by_role("heading", name=question)
     click_row(tab, 1, BOX, opened, of=table)

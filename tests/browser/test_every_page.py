@@ -538,7 +538,8 @@ OPENED_IN_GERMAN = (
     ("/analytics", "button:has-text('Bericht')"),
 )
 VIEWS = tuple(
-    f"/analytics?analytics_view={view}" for view in ("Costs", "Times", "Search", "Questions", "Gaps", "Quality")
+    f"/analytics?analytics_view={view}"
+    for view in ("Costs", "Times", "Search", "Questions", "Unanswered questions", "Quality")
 )
 
 

@@ -30,7 +30,7 @@ def test_a_document_uploaded_from_a_gap_solves_it_and_the_asker_reads_so(browser
         expect(asker.get_by_text("Passed on to the people in charge", exact=False)).to_be_visible()
 
         page = admin.new_page()
-        open_page(page, product.address + "/analytics?analytics_view=Gaps")
+        open_page(page, product.address + "/analytics?analytics_view=Unanswered questions")
         upload = page.get_by_role("button", name="Upload a document")
         click_row(page, 0, BOX, upload)
         upload.click()
@@ -43,12 +43,12 @@ def test_a_document_uploaded_from_a_gap_solves_it_and_the_asker_reads_so(browser
         )
         expect(dialog.get_by_text("parking permits.md")).to_be_visible()
         dialog.get_by_role("button", name="Upload", exact=True).click()
-        expect(page.get_by_text("Solved. 1 person is told in their conversation.")).to_be_visible(
+        expect(page.get_by_text("Now answered. 1 person is told in their conversation.")).to_be_visible(
             timeout=patient(60_000)
         )
-        expect(page.get_by_text("No question is unsolved in this period.")).to_be_visible()
-        page.get_by_role("radio", name="Solved", exact=True).click()
-        click_row(page, 0, BOX, page.get_by_text("solved by Parking permits", exact=False))
+        expect(page.get_by_text("There are no unanswered questions in this period.")).to_be_visible()
+        page.get_by_role("radio", name="Now answered", exact=True).click()
+        click_row(page, 0, BOX, page.get_by_text("now answered by Parking permits", exact=False))
 
         asker.reload()
         expect(asker.get_by_text("A person answered", exact=False)).to_be_visible()

@@ -143,7 +143,7 @@ def test_a_thumb_down_asks_why_and_a_person_answers_into_the_conversation(
 
     context = signed_in_as("Manager", browser, product, admin)
     manager = context.new_page()
-    open_page(manager, product.address + "/analytics?analytics_view=Gaps")
+    open_page(manager, product.address + "/analytics?analytics_view=Unanswered questions")
     waiting = manager.get_by_text("asked a person", exact=False)
     click_row(manager, 0, BOX, waiting)
     waiting.first.click()

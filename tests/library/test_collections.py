@@ -104,7 +104,7 @@ def test_fields_are_overridden_checked_together_and_given_back(
     library: DocumentLibrary, admin: Identity, collection: Collection
 ) -> None:
     assert library.override_collection(admin, collection.id, {"chunk_size": 500}).overrides == {"chunk_size": 500}
-    with pytest.raises(InvalidInput, match="overlap"):
+    with pytest.raises(InvalidInput, match="text repeated"):
         library.override_collection(admin, collection.id, {"chunk_overlap": 500})
     changed = library.override_collection(admin, collection.id, {"year_boosts": [2, 1.5], "top_k": 5})
     assert changed.overrides == {"chunk_size": 500, "year_boosts": [2.0, 1.5]}  # the profile's own value is none

@@ -126,7 +126,8 @@ def test_a_manager_sees_eight_figures_and_how_questions_ended(open_page: Open, m
 
     assert not page.exception
     assert list(metrics(page)) == [
-        "Questions", "People", "Answered", "Helpful", "First words", "Whole answer", "Cost", "Cost per answer",
+        "Questions", "People", "Answered", "Helpful", "Time to the first words", "Time to the whole answer", "Cost",
+        "Cost per answer",
     ]  # fmt: skip
     assert metrics(page)["Questions"] == str(len(month))
     assert len(page.get("plotly_chart")) == 1
@@ -265,7 +266,7 @@ def test_every_filter_of_the_page_is_in_the_address(
     assert f"{rated[0]} question" in words(page)
     slowest = list(page.dataframe[0].value["Time (s)"])
     assert slowest == sorted(slowest, reverse=True)
-    page = open_page(analytics_view="Gaps", analytics_gap_state="Dismissed")
+    page = open_page(analytics_view="Unanswered questions", analytics_gap_state="Dismissed")
     assert "None in this period." in words(page)
     page = open_page(analytics_view="Costs", analytics_cost_unit_day="By month")
     assert page.dataframe[0].value["From"].nunique() <= 2
@@ -299,7 +300,7 @@ def test_quality_and_questions_can_be_begun_with_before_anybody_asked(open_page:
     assert page.button("analytics_golden_add").label == "Add a question"
     for view in ("Overview", "Costs", "Times", "Search", "Questions"):
         assert "Nothing was asked in this period" in words(open_page(analytics_view=view))
-    assert "No question is unsolved in this period" in words(open_page(analytics_view="Gaps"))
+    assert "There are no unanswered questions in this period" in words(open_page(analytics_view="Unanswered questions"))
 
 
 def test_a_question_becomes_a_golden_one_that_can_be_changed(
@@ -392,11 +393,11 @@ def test_a_selected_question_opens_everything_logged_of_it_and_no_address(open_p
     assert not page.exception
     said = words(page)
     assert "Where the time went" in said
-    assert "reranked with rerank\\-multilingual\\-v3\\.0: 8 to 5 passages" in said
+    assert "sorted a second time with rerank\\-multilingual\\-v3\\.0: 8 to 5 passages" in said
     assert "of which 412 are instructions" in said
     assert "**25 days**" in said
     stages = page.dataframe[1].value
-    assert {"Search", "Reranking", "Model"} <= set(stages["Stage"])
+    assert {"Search", "Second sorting", "Model"} <= set(stages["Stage"])
     assert list(stages["Starts after (ms)"][1:]) == pytest.approx(list(stages["Time (ms)"].cumsum()[:-1]), abs=1)
     found = page.dataframe[2].value
     assert list(found["Before"]) == [1, 2, 3, 4, 5, 6, 7, 8]
@@ -432,12 +433,12 @@ def test_what_the_documents_could_not_answer_has_its_own_list(
     open_page: Open, month: list[UUID], app_services: Services
 ) -> None:
     group_all(app_services)
-    page = open_page(analytics_view="Gaps")
+    page = open_page(analytics_view="Unanswered questions")
 
     assert not page.exception
     table = page.dataframe[0].value
-    assert list(table.columns)[:4] == ["Question", "Waiting", "Times", "Before"]
-    assert table["Times"].is_monotonic_decreasing
+    assert list(table.columns)[:4] == ["Question", "Waiting", "How often", "Before"]
+    assert table["How often"].is_monotonic_decreasing
     select_row(page, "analytics_gaps_", 0)
     assert not page.exception
     assert any("-badge[" in text for text in words(page).splitlines())
@@ -455,7 +456,7 @@ def test_a_written_answer_is_found_cited_and_closes_the_gap(
             (collection.id,),
         )
     group_all(app_services)
-    page = open_page(Role.ADMIN, analytics_view="Gaps")
+    page = open_page(Role.ADMIN, analytics_view="Unanswered questions")
     select_row(page, "analytics_gaps_", 0)
     next(button for button in page.button if button.label == "Write an answer").click().run()
     assert not page.exception
@@ -484,8 +485,8 @@ def test_a_written_answer_is_found_cited_and_closes_the_gap(
     ).response
     assert found.citations[0].title == "Is there a parking space for visitors?"
     assert "spaces 11 to 15" in found.citations[0].passage
-    page = open_page(Role.ADMIN, analytics_view="Gaps")
-    assert "No question is unsolved in this period" in words(page)
+    page = open_page(Role.ADMIN, analytics_view="Unanswered questions")
+    assert "There are no unanswered questions in this period" in words(page)
     document = app_services.documents.get("demo", found.citations[0].document_id)
     assert document.metadata["owner"] == "Asker"
     assert document.metadata["review_on"] > today().isoformat()

@@ -201,7 +201,7 @@ def looked_at(document: UUID, *collections: UUID) -> Iterator[tuple[str, dict[st
     yield "documents.py", {}, {"documents_view": "bin"}
     yield "library.py", {"document": str(document)}, {}
     yield from (("collection_settings.py", {"collection": str(collection)}, {}) for collection in collections)
-    for tab in ("Costs", "Times", "Search", "Questions", "Gaps", "Quality"):
+    for tab in ("Costs", "Times", "Search", "Questions", "Unanswered questions", "Quality"):
         yield "analytics.py", {"analytics_view": f"{OPEN}{tab}{CLOSE}"}, {}
 
 

@@ -118,17 +118,17 @@ def test_no_view_of_the_page_names_who_asked_without_the_right(
     running.analytics.set_names_for(admin, names_for)
     _, reader = signed_in(role)
     seen = {}
-    for view in ("Overview", "Costs", "Times", "Search", "Questions", "Gaps", "Quality"):
+    for view in ("Overview", "Costs", "Times", "Search", "Questions", "Unanswered questions", "Quality"):
         page = AppTest.from_file(PAGE, default_timeout=patient(30))
         page.user = {"sid": reader.session_id}
         page.query_params["analytics_view"] = view
         page.run()
-        if view in {"Questions", "Gaps"}:
-            select_row(page, f"analytics_{view.lower()}_", 0)
+        if table := {"Questions": "analytics_questions_", "Unanswered questions": "analytics_gaps_"}.get(view):
+            select_row(page, table, 0)
         assert not page.exception
         seen[view] = f"{page!r}" + "".join(frame.value.to_csv() for frame in page.dataframe)
 
     assert "vacation" in seen["Questions"]
-    assert "vacation" in seen["Gaps"]
+    assert "vacation" in seen["Unanswered questions"]
     naming = {view for view, words in seen.items() if NAME in words or asker.email in words}
     assert naming == ({"Questions"} if sees else set())

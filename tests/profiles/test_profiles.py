@@ -230,7 +230,7 @@ def test_a_limit_nobody_chose_stays_below_one_that_somebody_did() -> None:
     chunking = HR.with_overrides({"narrative_hard_tokens": 300}).chunking
     limits = chunking.narrative_target_tokens, chunking.narrative_soft_tokens, chunking.narrative_hard_tokens
     assert limits == (300, 300, 300)
-    with pytest.raises(InvalidInput, match="soft limit"):
+    with pytest.raises(InvalidInput, match="sizes have to rise"):
         PORTFOLIO.with_overrides({"narrative_hard_tokens": 300})
 
 
@@ -286,23 +286,21 @@ def test_a_field_is_overridden() -> None:
         pytest.param({"query_patterns": [["a"]]}, "regular expressions", id="half_a_pattern"),
         pytest.param({"query_patterns": [["a{99999999999}", ["a"]]]}, "regular expressions", id="too_often"),
         pytest.param({"query_patterns": [["(" * 900 + ")" * 900, ["a"]]]}, "regular expressions", id="too_deep"),
-        pytest.param(
-            {"recency_steps": [[30, 1.3], [7, 1.5]]}, "each more than the one before", id="steps_out_of_order"
-        ),
-        pytest.param({"category_boosts": [["resume", 0]]}, "factor above 0", id="no_factor"),
-        pytest.param({"category_boosts": "resume"}, "factor above 0", id="text_for_list"),
+        pytest.param({"recency_steps": [[30, 1.3], [7, 1.5]]}, "the smallest first", id="steps_out_of_order"),
+        pytest.param({"category_boosts": [["resume", 0]]}, "number above 0", id="no_factor"),
+        pytest.param({"category_boosts": "resume"}, "number above 0", id="text_for_list"),
         pytest.param({"embedding_model": "builtin/lexical@1536"}, "move the collection to it", id="embedder"),
         pytest.param({"bm25_k1": 11}, "from 0 to 10", id="index"),
-        pytest.param({"chunk_overlap": 1000}, "overlap", id="overlap_as_large_as_the_chunk"),
+        pytest.param({"chunk_overlap": 1000}, "text repeated", id="overlap_as_large_as_the_chunk"),
         pytest.param({"minimum_chunk_size": 1001}, "smallest passage", id="minimum_above_the_size"),
-        pytest.param({"threshold_mode": "absolute", "similarity_threshold": None}, "needs a value", id="no_threshold"),
+        pytest.param({"threshold_mode": "absolute", "similarity_threshold": None}, "needs a number", id="no_threshold"),
         pytest.param({"rerank_top_n": 6}, "more passages than are wanted", id="keeps_more_than_wanted"),
         pytest.param({"vector_weight": 0, "keyword_weight": 0}, "cannot both be 0", id="no_weights"),
-        pytest.param({"recency_boost": True}, "set days and factors first", id="boost_without_steps"),
+        pytest.param({"recency_boost": True}, "needs weights", id="boost_without_steps"),
         pytest.param({"multi_signal": True}, "set one of them first", id="signals_without_factors"),
         pytest.param({"top_k": 50, "candidate_factor": 50}, "2,500 candidates", id="too_many_candidates"),
         pytest.param({"quality_minimum_words": 10}, "best length", id="lengths"),
-        pytest.param({"narrative_target_tokens": 501}, "soft limit", id="narrative"),
+        pytest.param({"narrative_target_tokens": 501}, "sizes have to rise", id="narrative"),
         pytest.param({"professional_minimum_tokens": 801}, "passage of a résumé", id="professional"),
         pytest.param({"markdown_target_words": 801}, "Markdown", id="markdown"),
     ],

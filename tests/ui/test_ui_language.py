@@ -61,7 +61,7 @@ def test_a_word_of_two_meanings_has_a_translation_for_each() -> None:
     durations = NP_("how long answers take", "Times")
     assert (_(durations), pgettext("of a keyboard", "Key")) == ("Times", "Key")
     with speaking("de"):
-        assert (_(durations), _("Times")) == ("Zeiten", "Anzahl")
+        assert (_(durations), _("How often")) == ("Zeiten", "Wie oft")
         assert (pgettext("of a keyboard", "Key"), _("Key")) == ("Taste", "Schlüssel")
         assert pgettext("never heard of", "Zebra") == "Zebra"
     # A link to the tab is understood from either language.
@@ -224,8 +224,8 @@ def test_notices_in_a_row_are_read_in_the_readers_language() -> None:
         "This answer names no source. Compare it with the passages below."
     )
     collection = (
-        "In the collection “Handbooks v. 2”: The reranker did not answer, so the passages are in the order they were "
-        "found."
+        "In the collection “Handbooks v. 2”: The model for the second sorting did not answer, so the passages are in "
+        "the order in which they were found."
     )
     cut = (
         "The search model sent 3 results for 4 texts. Try again in a moment. The answer reached its length limit and "
@@ -236,7 +236,9 @@ def test_notices_in_a_row_are_read_in_the_readers_language() -> None:
             "Die Antwort hat ihre Längengrenze erreicht und endet hier. “Leave guide” is valid from 2027-01-01 on. "
             "Diese Antwort nennt keine Quelle. Vergleichen Sie sie mit den Textstellen unten."
         )
-        assert translated(collection).startswith("In der Sammlung „Handbooks v. 2“: Der Reranker hat nicht geantwortet")
+        assert translated(collection).startswith(
+            "In der Sammlung „Handbooks v. 2“: Das Modell für die Neusortierung hat nicht geantwortet"
+        )
         assert translated(cut) == (
             "Das Suchmodell hat 3 Ergebnisse für 4 Texte gesendet. Versuchen Sie es gleich noch einmal. "
             "Die Antwort hat ihre Längengrenze erreicht und endet hier."

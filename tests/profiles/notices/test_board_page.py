@@ -79,7 +79,7 @@ def test_an_administrator_sees_state_cost_and_the_last_sync(open_page: object, p
     at.run()
     table = at.dataframe[0].value
     assert list(table["Title"]) == ["고정 글", "보통 글"]
-    assert {"State", "Cost"} <= set(table.columns)
+    assert {"Status", "Cost"} <= set(table.columns)
     assert "2 added" in everything(at)
     at.button(key="board_sync").click().run()
     assert not at.exception
