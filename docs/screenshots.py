@@ -214,7 +214,7 @@ def take_all(browser: Browser, product: Product, folder: Path) -> None:
         open_page(page, product, "people", "Add a person")
         make_key(page)
         take(page, "people")
-        open_page(page, product, "audit", "What people changed here")
+        open_page(page, product, "audit", "Here you see who changed something")
         page.get_by_test_id("stDataFrame").wait_for()
         take(page, "audit-log")
         page.goto(f"{product.url}/api/docs")

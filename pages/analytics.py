@@ -248,7 +248,7 @@ def draw_report(period: Period, filters: Filters) -> None:
             format_func=words_of(REPORT_READERS), key="analytics_report_to", on_change=save_readers,
         )  # fmt: skip
         st.selectbox(
-            _("Send alerts about budgets and answers to"), list(REPORT_READERS),
+            _("Send alerts about budgets and worse answers to"), list(REPORT_READERS),
             index=place_of_reader(recipients.alerts_for),
             format_func=words_of(REPORT_READERS), key="analytics_alerts_to", on_change=save_readers,
         )  # fmt: skip
@@ -378,7 +378,7 @@ def draw_questions(period: Period, filters: Filters) -> None:
             _("Cost"): lists.amounts(
                 (known_cost_words(row.cost, row.is_priced) for row in rows),
                 80,
-                help_text=_("“≥” means that the price of some calls is not known, so they are not included."),
+                help_text=_("“≥” means “at least”: the price of some calls is not known, so their cost is missing."),
             ),
             _("Rated"): lists.texts((rated[row.rating] for row in rows), 85),
             **(asker if analytics.shows_names(identity) else {}),
@@ -442,8 +442,8 @@ def draw_nothing(filters: Filters) -> None:
         _("Choose a longer period or take the filters away.")
         if filters != Filters()
         else _(
-            "Figures appear here after the first question in the chat: what it cost, how long each stage took, and "
-            "what was found. Choose a longer period to look further back."
+            "After the first question in the chat, figures appear here: costs, times, and what was found. Choose a "
+            "longer period to look further back."
         ),
     )
 

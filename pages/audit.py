@@ -77,8 +77,8 @@ def in_full(value: object) -> str:
 st.title(_("Audit log"), anchor=False)
 st.caption(
     _(
-        "What people changed here, who signed in, exported data or read the questions of others. No entry can be "
-        "changed."
+        "Here you see who changed something, signed in, exported data or read the questions of others. Nobody can "
+        "change an entry."
     )
 )
 with st.grid(4, min_column_width=170):
@@ -98,11 +98,7 @@ filters: AuditFilters = {
 entries = audit.entries(identity, limit=MOST_ENTRIES, **filters)
 if not entries:
     is_filtered = bool(AUDIT_KINDS[kind or "Everything"] or actor or text)
-    st.caption(
-        _("Nothing was changed that fits these filters.")
-        if is_filtered
-        else _("Nobody changed anything in this period.")
-    )
+    st.caption(_("No change matches these filters.") if is_filtered else _("Nobody changed anything in this period."))
     st.stop()
 names = {str(c.id): c.name for c in services().documents.collections(identity)}
 names |= {str(person.id): person.name or person.email for person in services().accounts.list(identity)}

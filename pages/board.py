@@ -106,7 +106,7 @@ def draw_sync(collection: Collection) -> None:
                 draw_schedule(running.syncs, identity, collection, source, problem="board_problem")
     if not runs:
         if not is_sample(collection):
-            st.caption(_("This board was never synced. Say below where its posts come from, then sync."))
+            st.caption(_("This board has not been synced yet. Enter below where its posts come from, then sync."))
         return
     draw_run(runs[0])
     if at_work:
@@ -301,7 +301,7 @@ else:
     draw_empty(
         ":material/campaign:",
         _("**No posts yet**"),
-        _("Sync to bring the posts in.")
+        _("Sync to get the posts.")
         if is_admin
         else _("You can read posts and ask about them as soon as they are here."),
     )

@@ -233,15 +233,15 @@ def draw_welcome(chat_scope: ChatScope) -> None:
         anchor=False,
     )
     if not searchable:
-        st.caption(_("There are no documents to answer from yet."))
+        st.caption(_("There are no documents yet, so no question can be answered."))
         if identity.may(Role.ADMIN):
             st.page_link("documents.py", label=_("Add documents"), icon=":material/upload_file:")
         return
-    st.caption(_("Answers come only from the documents here, with the page they come from."))
+    st.caption(_("Answers come only from the documents here, and each answer names its page."))
     if len(chat_scope.collections) > 1:
         chat_scope.draw_choice()
         if chat_scope.collection.id not in searchable:
-            st.caption(_("Nothing in this collection can be searched yet."))
+            st.caption(_("No document in this collection is ready for questions yet."))
     languages = [current(), *reader_languages()]
     questions: list[str] = []
     if chat_scope.options.filters is None:  # which questions the rest answers is not known

@@ -78,7 +78,11 @@ def reset_settings(collection_id: UUID, names: list[str]) -> None:
     if actions.attempt("collections_error", library.override_collection, identity, collection_id, resets=names):
         actions.offer_undo(
             "collections",
-            ngettext("{count} setting is as in the profile.", "{count} settings are as in the profile.", len(before)),
+            ngettext(
+                "{count} setting is the same as in the profile.",
+                "{count} settings are the same as in the profile.",
+                len(before),
+            ),
             partial(library.override_collection, identity, collection_id, before),
         )
 

@@ -60,7 +60,7 @@ if is_clicked:
     if answers:
         draw(answers)
     else:
-        st.caption(_("No provider is configured, so there is nothing to ask. Everything is built in."))
+        st.caption(_("No provider is set up, so there is nothing to check. Only the built-in models are used."))
     st.header(_("Configuration"), anchor=False)
 is_own = identity.tenant_id == running.settings.tenant
 draw(check_rag_health(running).checks if is_own else model_checks(running))

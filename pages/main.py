@@ -66,7 +66,7 @@ def pages_for(identity: Identity, collections: Sequence[Collection], *, waiting:
                 "opinions.py",
                 title=_("Opinions"),
                 icon=":material/gavel:",
-                help=_("Draft opinions on legal references, and look after the references."),
+                help=_("Write drafts of opinions based on legal references, and manage the references."),
             )
         )
     asking.append(
@@ -115,7 +115,7 @@ def pages_for(identity: Identity, collections: Sequence[Collection], *, waiting:
             "people.py",
             title=_("People"),
             icon=":material/group:",
-            help=_("Add people, change their role, end access, and make keys for programs."),
+            help=_("Add people, change their role, end their access, and make keys for other programs."),
         ),
         st.Page(
             "programs.py",
@@ -128,13 +128,15 @@ def pages_for(identity: Identity, collections: Sequence[Collection], *, waiting:
             "prices.py",
             title=_("Prices"),
             icon=":material/payments:",
-            help=_("What models cost: as listed, and what you pay yourself."),
+            help=_("What models cost: list prices and your own prices."),
         ),
         st.Page(
             "health.py",
             title=_("Health"),
             icon=":material/monitor_heart:",
-            help=_("The current configuration, what another key would add, and whether the providers answer."),
+            help=_(
+                "Which models and services are in use, what another key would add, and whether the providers answer."
+            ),
         ),
         st.Page(
             "privacy.py",
@@ -190,10 +192,10 @@ def say_closed(identity: Identity, pages: dict[str, list[st.Page]]) -> None:
         sentence = _("There is no page “{page}” here. Choose one in the menu, or ask below.", page=missing)
     elif names := ", ".join(plain(name) for name in services().accounts.administrators(identity)):
         sentence = _(
-            "There is no page “{page}” here, or it is not open to you. Whom to ask: {names}.", page=missing, names=names
+            "There is no page “{page}” here, or you may not open it. You can ask: {names}.", page=missing, names=names
         )
     else:
-        sentence = _("There is no page “{page}” here, or it is not open to you. Ask an administrator.", page=missing)
+        sentence = _("There is no page “{page}” here, or you may not open it. Ask an administrator.", page=missing)
     st.warning(sentence, icon=":material/signpost:")
 
 

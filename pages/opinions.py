@@ -160,7 +160,7 @@ def draw_results(collection: Collection, references: FoundReferences) -> None:
     for notice in references.notices:
         st.info(plain(translated(notice)), icon=":material/info:")
     if not references.results:
-        st.caption(_("No reference fits. Add some, or search without the filters."))
+        st.caption(_("No reference matches. Add references, or search without the filters."))
     chosen = [item for item in references.results if draw_reference(item)]
     block = reference_block(profile_of(collection), chosen)
     with st.expander(_("The exact text that the model gets"), icon=":material/data_object:"):
@@ -394,7 +394,10 @@ if len(collections) > 1:
     )
     collection = next((c for c in collections if c.id == collection_id), collection)
 st.caption(
-    _("Drafts are written on the case you describe and the references you tick. They are yours to check and sign.")
+    _(
+        "Drafts are based on the case you describe and the references you tick. You have to check and sign them "
+        "yourself."
+    )
 )
 draw_problem("opinions_problem")
 draw_undo("opinions", problem="opinions_problem")

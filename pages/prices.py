@@ -43,11 +43,11 @@ def draw_list(price_list: Sequence[Price]) -> None:
         {
             _("Model"): [price.model for price in price_list],
             _("For"): [_(UNIT_NAMES[price.unit]) for price in price_list],
-            _("List price"): [amount(price.listed) or _("Not listed") for price in price_list],
+            _("List price"): [amount(price.listed) or _("No list price") for price in price_list],
             _("Price list"): [price.source for price in price_list],
             _("Your price"): [amount(price.own) for price in price_list],
             _("Since"): [str(price.own_since or "") for price in price_list],
-            _("Planned"): [planned(price) for price in price_list],
+            _("Planned price"): [planned(price) for price in price_list],
         },
         alt=_("Prices of models: list price, your own price and the first day of your own price"),
     )
@@ -105,5 +105,5 @@ actions.draw_done("prices_done")
 if price_list:
     draw_list(price_list)
 else:
-    st.caption(_("Models appear here with their first call. You can set a price before."))
+    st.caption(_("A model appears here after its first use. You can set its price before."))
 draw_budgets(identity)

@@ -133,13 +133,13 @@ def draw_checklist() -> None:
                 width="content",
             )
             st.button(
-                _("Finish") if done == steps else _("Finish without the rest"),
+                _("Finish") if done == steps else _("Finish without the other steps"),
                 key="setup_finish",
                 icon=":material/done_all:",
                 type="primary" if done == steps else "secondary",
                 on_click=attempt,
                 args=("", tenants.finish_setup, identity),
-                help=_("This hides the list. Each step can still be done later."),
+                help=_("This hides the list of steps. You can still do each step later."),
             )
         draw_step(_("Company name"), _("The name that your colleagues know."), is_done=progress.is_named)
         draw_company(progress.name)
@@ -264,7 +264,7 @@ def draw_key_form(name: str, *, has_key: bool) -> None:
             key=f"setup_key_value_{name}",
             width=420,
         )
-        is_submitted = st.form_submit_button(_("Check and keep"), icon=":material/key:")
+        is_submitted = st.form_submit_button(_("Check and save"), icon=":material/key:")
     if is_submitted and key.strip() and not actions.is_needed(identity):
         keep_key(name, key.strip())
     if has_key:

@@ -116,7 +116,7 @@ class DatabaseUnavailable(RagError):
 
 
 class Saturated(RagError):
-    """So many questions are being answered that there is no room for another. Ask again in a few seconds."""
+    """Too many questions are being answered at this moment. Ask again in a few seconds."""
 
     status = 503
 
@@ -196,7 +196,7 @@ class QuestionEmpty(InvalidInput):
 
 
 class QuestionTooLong(InvalidInput):
-    """This question is too long. Shorten it to its point, at most 4,000 characters."""
+    """This question is too long. Write at most 4,000 characters."""
 
 
 class WeakPassword(InvalidInput):
@@ -362,7 +362,7 @@ class ProviderKeyRejected(ProviderError):
 
 
 class ProviderQuotaExhausted(ProviderError):
-    """The provider's quota is used up or its rate limit reached. Try later, or raise the quota."""
+    """The credit or the request limit at the provider is used up. Try later, or raise the limit there."""
 
 
 class ProviderUnavailable(ProviderError):

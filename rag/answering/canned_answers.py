@@ -16,7 +16,7 @@ from rag.types import Citation
 Phrases = Mapping[str, str]
 """A sentence by language (ISO 639-1)."""
 
-UNCITED = N_("This answer names no source. Compare it with the passages below.")
+UNCITED = N_("This answer names no source. Compare the answer with the passages below.")
 _SENTENCES: Mapping[str, Phrases] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 NOTHING_FOUND = _SENTENCES["nothing_found"]
 NO_LONGER_VALID = _SENTENCES["no_longer_valid"]

@@ -496,8 +496,7 @@ def clean_question(text: str, *, maximum_characters: int) -> str:
         raise QuestionEmpty
     if len(text) > maximum_characters:
         raise QuestionTooLong(
-            f"This question has {len(text):,} characters; at most {maximum_characters:,} are possible. "
-            "Shorten it to its point."
+            f"This question has {len(text):,} characters; at most {maximum_characters:,} are possible. Make it shorter."
         )
     return text
 

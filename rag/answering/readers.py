@@ -13,7 +13,7 @@ from rag.settings.providers import provider_name
 
 KEY_REJECTED = N_("{provider} rejected its API key. The key has to be replaced on the page Set-up.")
 QUOTA_EXHAUSTED = N_(
-    "The quota of {provider} is used up, or its rate limit is reached. Try again later, or raise the quota there."
+    "The credit or the request limit at {provider} is used up. Try again later, or raise the limit there."
 )
 
 NO_ANSWERS = N_("Answers cannot be written at the moment. Try again later, or tell your administrator.")

@@ -29,7 +29,7 @@ from rag.types import ChatMessage, Citation, ContextResponse, Identity, MessageS
 
 #: The ledger's name for the call which writes the answer.
 ANSWER = "answer"
-ONLY_CHOSEN = N_("Only the documents that were chosen were searched. The others may answer this.")
+ONLY_CHOSEN = N_("Only the chosen documents were searched. Other documents may answer this question.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,8 +47,8 @@ from rag.types import ContextResponse, MessageState, Outcome, TokenUsage
 TOO_LONG = N_("The answer reached its length limit and ends here.")
 #: Some servers cut a prompt longer than the model's window without an error, and the best passage may be lost.
 PROMPT_CUT = N_(
-    "The language model could read only a part of what was found, so this answer may miss something. An "
-    "administrator can give the model a larger context window."
+    "The language model could read only a part of what was found, so this answer may miss something. An administrator "
+    "can choose a model that reads more text at once."
 )
 OWN_PLACE = N_("The documents for your group, {group}, come first.")
 UNSOURCED = N_("No passage was found that says: “{sentence}”")

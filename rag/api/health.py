@@ -206,11 +206,11 @@ def _documents(parts: Services) -> Check:
     assert row is not None  # noqa: S101
     ready, chunks, broken = row
     if not ready:
-        sentence = _("No document is ready yet; upload PDFs on the page.")
+        sentence = _("No document is ready yet. Upload documents on the page Documents.")
         return Check(name=_("Documents"), state="missing", sentence=sentence)
     sentence = _("{ready} ready, {passages} passages.", ready=number(ready), passages=number(chunks))
     if broken:
-        unread = _("{count} could not be read; the documents page says why.", count=number(broken))
+        unread = _("{count} could not be read. The page Documents says why.", count=number(broken))
         sentence = f"{sentence} {unread}"
     return Check(name=_("Documents"), state="warning" if broken else "ok", sentence=sentence)
 
@@ -219,10 +219,10 @@ def _originals(parts: Services) -> Check:
     try:
         place = translated(parts.files.require_ready())
         sentence = _("The files that were added are kept, and people can open them.")
-        return Check(name=_("Originals"), state="ok", sentence=sentence, detail=place)
+        return Check(name=_("Original files"), state="ok", sentence=sentence, detail=place)
     except RagError as exc:
         # Questions are answered all the same.
-        return Check(name=_("Originals"), state="warning", sentence=exc.message)
+        return Check(name=_("Original files"), state="warning", sentence=exc.message)
 
 
 def _file_reading(parts: Services) -> Check:
@@ -390,9 +390,11 @@ def retirement_notices(parts: Services) -> list[str]:
 
 def _worker(parts: Services) -> Check:
     if parts.settings.worker:
-        return Check(name=_("Worker"), state="ok", sentence=_("Documents are processed by this application."))
+        return Check(
+            name=_("Processing of documents"), state="ok", sentence=_("Documents are processed by this application.")
+        )
     return Check(
-        name=_("Worker"),
+        name=_("Processing of documents"),
         state="warning",
         sentence=_(
             "This application does not process documents. Documents wait until another application processes them."

@@ -34,8 +34,8 @@ RESET_MESSAGES = {
         "minutes, ask your administrator for a link."
     ),
     False: N_(
-        "If there is an account with this address, your administrators see now that it needs a new password. No "
-        "e-mail is sent: one of them gives you the link."
+        "If there is an account with this address, your administrators now see your request. One of them will give you "
+        "the link. No e-mail is sent."
     ),
 }
 
@@ -239,8 +239,8 @@ class PasswordPages:
         message = exc.message
         if is_first_admin and isinstance(exc, LinkExpired):
             message = _(
-                "This link has been used or has expired. If there is no account yet, start HR Assistant again: "
-                "it prints a new link."
+                "This link has been used or has expired. If there is no account yet, start HR Assistant again to get a "
+                "new link."
             )
         title = _("This link does not work") if isinstance(exc, LinkExpired) else _("Not available")
         return self._forms.page(

@@ -18,7 +18,7 @@ WAITING = N_("Reading the documents … If no answer has come in three minutes, 
 LONGER = N_(
     "The answer is too long to be shown here. You find the whole answer among your conversations in HR Assistant."
 )
-PRIVATE = N_("“{name}” may be read by some groups only, so I do not answer here. Write me a direct message.")
+PRIVATE = N_("Only some groups may read “{name}”, so I do not answer here. Write me a direct message.")
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ class Versions:
             # Publishing needs a vector for every chunk.
             raise InvalidInput("Nothing is missing: every passage of this document can be searched by meaning.")
         if document.mime_type == EXPORT_TYPE and chunking_method not in (None, document.chunking_method):
-            raise InvalidInput("Imported passages stay as they were cut. Upload the document itself to cut it again.")
+            raise InvalidInput("Imported passages cannot be split again. Upload the document itself instead.")
         self._require_idle(identity, document)
         with self._database.transaction(identity) as connection:
             connection.execute(queries["lock_versions"], {"original_id": document.original_id})
@@ -136,7 +136,7 @@ class Versions:
     def _require_idle(self, identity: Identity, document: Document) -> None:
         at_work = {DocumentStatus.READING, DocumentStatus.ESTIMATED, DocumentStatus.PROCESSING}
         if any(version.status in at_work for version in self.of(identity.tenant_id, document)):
-            raise InvalidInput("Another version of this document is being made. Confirm or discard that one first.")
+            raise InvalidInput("Another version of this document is being made. Confirm or discard that version first.")
 
     def _tag_again(self, identity: Identity, job: DocumentJob, *, only_missing: bool) -> Document:
         document = job.document
@@ -144,7 +144,7 @@ class Versions:
         if not document.generate_metadata:
             raise InvalidInput("This document was added without metadata. Upload it again with metadata to have tags.")
         if self._providers.translation_model_for(job.profile) is None:
-            raise InvalidInput("Tags are written by a language model, and none is configured.")
+            raise InvalidInput("Tags are written by a language model, but no language model is set up.")
         has_tags = bool(document.metadata.get("summary"))
         if only_missing and has_tags and not document.metadata.get("untagged_chunks"):
             raise InvalidInput("Nothing is missing: the tags of this document are complete.")

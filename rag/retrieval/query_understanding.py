@@ -27,7 +27,7 @@ from rag.text.language_detection import detect_language, detect_language_heurist
 from rag.types import ChatMessage, QueryDetails, Question, SearchFilters
 
 NO_TRANSLATION = N_("The question could not be translated, so it was searched for as it is.")
-NO_REPHRASING = N_("The question could not be put in other words, so it was searched for as it is.")
+NO_REPHRASING = N_("The question could not be reworded, so it was searched for as it is.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -168,11 +168,13 @@ def added_by(provider: str) -> str:
 def _cutting(profile: Profile) -> str:
     where = _(CUTS.get(profile.chunking.chunking_method, profile.chunking.chunking_method))
     size = thousands(profile.chunking.chunk_size)
-    text = _("Documents are cut {where} into passages of up to {chunk_size} characters.", where=where, chunk_size=size)
+    text = _(
+        "Documents are split {where} into passages of up to {chunk_size} characters.", where=where, chunk_size=size
+    )
     if profile.chunking.chunk_overlap:
         text = _(
-            "Documents are cut {where} into passages of up to {chunk_size} characters, {chunk_overlap} of them shared "
-            "with the next.",
+            "Documents are split {where} into passages of up to {chunk_size} characters. Each passage repeats "
+            "{chunk_overlap} characters of the one before.",
             where=where,
             chunk_size=size,
             chunk_overlap=thousands(profile.chunking.chunk_overlap),
@@ -180,7 +182,7 @@ def _cutting(profile: Profile) -> str:
     if profile.chunking.chunking_method == "auto":
         kinds = ", ".join(name for name, _way in profile.chunking.chunking_by_type)
         text = _(
-            "Each of these kinds of document is cut in its own way: {kinds}. Other documents are cut into passages "
+            "Each of these kinds of document is split in its own way: {kinds}. Other documents are split into passages "
             "of {chunk_size} characters.",
             kinds=kinds,
             chunk_size=size,
@@ -268,7 +270,7 @@ def _language(profile: Profile, providers: Providers) -> str:
 def _answering(profile: Profile, providers: Providers) -> str:
     choice = providers.chat_choice(profile)
     if not choice.model:
-        return _("Answers quote the documents word for word, for no language model is configured.")
+        return _("Answers quote the documents word for word, because no language model is set up.")
     answer = profile.answer
     tokens, characters = answer.context_tokens, answer.context_characters
     length = (
@@ -277,8 +279,8 @@ def _answering(profile: Profile, providers: Providers) -> str:
         else _("{tokens} tokens", tokens=thousands(tokens))
     )
     text = _(
-        "{model} writes answers with at most {maximum_output_tokens} tokens. It reads up to {length} of passages and "
-        "uses the temperature {temperature}.",
+        "{model} writes answers of at most {maximum_output_tokens} tokens (about four letters each). It reads up to "
+        "{length} of passages and uses the temperature {temperature}.",
         model=choice.model,
         maximum_output_tokens=thousands(answer.maximum_output_tokens),
         length=length,

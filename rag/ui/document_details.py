@@ -34,7 +34,7 @@ from rag.ui.page_view import is_pdf
 from rag.ui.text import code, plain
 
 COST_STEPS = {
-    "parsing": N_("Parsing"),
+    "parsing": N_("Reading of the file"),
     "chunking": N_("Splitting"),
     "embedding": N_("Preparing for search"),
     "metadata": N_("Metadata"),
@@ -278,7 +278,7 @@ def file_facts(metadata: Mapping[str, Any]) -> dict[str, str]:
     """Return the author and the dates stored in the file's metadata."""
     facts = {
         _("Author"): str(metadata.get("author") or ""),
-        _("Written"): file_date(str(metadata.get("file_created_at") or "")),
+        _("File created"): file_date(str(metadata.get("file_created_at") or "")),
         _("Last changed"): file_date(str(metadata.get("file_modified_at") or "")),
     }
     return {name: plain(value) for name, value in facts.items() if value}

@@ -546,7 +546,7 @@ def draw_bin(
             _("File name"): [document.file_name for document in binned],
             _("Pages"): [document.page_count for document in binned],
             _("Deleted"): lists.times(document.binned_at for document in binned),
-            _("By"): [document.binned_by_name or "–" for document in binned],
+            _("Deleted by"): [document.binned_by_name or "–" for document in binned],
             _("Kept until"): lists.times(document.kept_until for document in binned),
         },
         key="documents_bin",

@@ -223,7 +223,7 @@ def _draw_report(document: Document, read: Sequence[DocumentPage]) -> None:
         lists.draw(
             {
                 _("Page"): [page.number for page in read],
-                _("Printed"): [page.label for page in read],
+                _("Printed page number"): [page.label for page in read],
                 _("Read by"): [read_by(page) for page in read],
                 _("Characters"): [page.characters for page in read],
                 _("Language"): [page.language for page in read],

@@ -186,7 +186,7 @@ def _choice(collections: Sequence[Collection], collection: Collection) -> Upload
         format_func=words_of(METHODS),
         # The key includes the collection, because each has a different default.
         key=f"documents_method_{collection.id}_{profile.chunking.chunking_method}",
-        help=_("How a document is cut into the passages that answers quote."),
+        help=_("How a document is split into the passages that answers quote."),
     )
     st.caption(_(METHOD_HELP[method]))
     pdf_type = st.segmented_control(
@@ -283,7 +283,7 @@ STEP_NAMES = {
     Step.CHUNK: N_("Split"),
     Step.EMBED: N_("Prepare for search"),
     Step.TAG: N_("Metadata"),
-    Step.PUBLISH: N_("Publish"),
+    Step.PUBLISH: N_("Make searchable"),
 }
 
 

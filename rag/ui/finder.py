@@ -69,7 +69,7 @@ def _list_shortcuts() -> None:
     lines = [f"| {pgettext('of a keyboard', 'Key')} | |", "|---|---|"]
     lines += [f"| `{keys}` | {plain(_(action))} |" for keys, action in SHORTCUTS]
     st.markdown("\n".join(lines))
-    st.caption(_("On a Mac, ⌘ takes the place of Ctrl."))
+    st.caption(_("On a Mac, press ⌘ instead of Ctrl."))
 
 
 @dialog(N_("Find conversations and documents"))

@@ -114,7 +114,7 @@ def has_pages(file_name: str) -> bool:
 STATUSES: Mapping[DocumentStatus, tuple[str, str]] = {
     DocumentStatus.REGISTERED: (N_("Registered"), "gray"),
     DocumentStatus.READING: (N_("Reading"), "blue"),
-    DocumentStatus.ESTIMATED: (N_("To confirm"), "orange"),
+    DocumentStatus.ESTIMATED: (N_("To be confirmed"), "orange"),
     DocumentStatus.PROCESSING: (N_("Processing"), "blue"),
     DocumentStatus.COMPLETED: (N_("Ready"), "green"),
     DocumentStatus.NEEDS_OCR: (N_("Needs text recognition"), "violet"),
@@ -148,16 +148,20 @@ METHODS: Mapping[ChunkingMethod, str] = {
 
 
 METHOD_HELP: Mapping[ChunkingMethod, str] = {
-    "smart": N_("Cuts at sections, paragraphs and sentences. Right for most documents."),
-    "auto": N_("Cuts each kind of text in its own way: résumés, LinkedIn profiles, journeys, READMEs and all others."),
-    "semantic": N_("Cuts where the topic changes. For long mixed texts; reads the text once more to find the places."),
-    "sentences": N_("Cuts where a sentence or line ends, into longer passages. For notices and announcements."),
-    "recursive": N_("Cuts at the largest break available: paragraph, line, sentence or word. Works for any text."),
+    "smart": N_("Splits at sections, paragraphs and sentences. Right for most documents."),
+    "auto": N_(
+        "Splits each kind of text in its own way: résumés, LinkedIn profiles, journeys, READMEs and all others."
+    ),
+    "semantic": N_(
+        "Splits where the topic changes. For long mixed texts. The text is read once more to find these places."
+    ),
+    "sentences": N_("Splits where a sentence or line ends, into longer passages. For notices and announcements."),
+    "recursive": N_("Splits at the largest break available: paragraph, line, sentence or word. Works for any text."),
     "paged": N_(
         "No passage continues on the next page, so that each citation names exactly one page. For "
         "guidelines and case law."
     ),
-    "fixed": N_("Cuts at a fixed length, even within a word. For tables and logs without sentences."),
+    "fixed": N_("Splits at a fixed length, even within a word. For tables and logs without sentences."),
     "professional": N_(
         "Makes each position a passage of its own, with company, position, place and dates. For résumés and profiles."
     ),

@@ -101,7 +101,7 @@ def draw_question(entry: ChatLogEntry, zone: tzinfo) -> None:
     _draw_passages(entry)
     _draw_prompt(entry)
     _draw_charges(entry)
-    with st.expander(_("Everything logged, as JSON"), icon=":material/data_object:"):
+    with st.expander(_("All recorded data, as JSON"), icon=":material/data_object:"):
         st.json(details, expanded=1)
 
 
@@ -132,7 +132,7 @@ def _draw_passages(entry: ChatLogEntry) -> None:
         return
     facts = [
         _("{get} search", get=plain(search.get("type", ""))),
-        _("{get} candidates requested", get=f"{search.get('vectorTopK', 0):d}"),
+        _("{get} candidates", get=f"{search.get('vectorTopK', 0):d}"),
     ]
     facts.append(_("{get} passages wanted", get=f"{search.get('finalTopK', 0):d}"))
     if reranking.get("enabled"):
@@ -217,8 +217,8 @@ def _draw_charges(entry: ChatLogEntry) -> None:
     if model.get("model"):
         st.caption(
             _(
-                "{model} at temperature {get} · prompt: {get_2}, of which {get_3} are instructions · answer: {get_4} "
-                "· streamed for {get_5}",
+                "{model} at temperature {get} · prompt: {get_2}, of which {get_3} are instructions · answer: {get_4} · "
+                "written in {get_5}",
                 model=plain(model["model"]),
                 get=f"{model.get('temperature', 0):g}",
                 get_2=count(model.get("inputTokens", 0), "token"),

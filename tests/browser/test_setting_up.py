@@ -83,7 +83,7 @@ def test_a_new_company_is_set_up_to_the_end_of_its_checklist(
         tab.get_by_role("option", name=language).click()
         expect(tab.get_by_role("heading", name=heading, exact=True)).to_be_visible()
     tab.get_by_label("Key of OpenAI").fill("sk-test-1234")
-    tab.get_by_role("button", name="Check and keep").first.click()
+    tab.get_by_role("button", name="Check and save").first.click()
     expect(tab.get_by_text("The key for OpenAI works and is saved.")).to_be_visible()
     expect(tab.get_by_text("2 of 5 steps done")).to_be_visible()
 

@@ -171,7 +171,7 @@ def test_what_comes_of_a_question_is_told_by_the_status_and_standard_error(
     assert whole.stdout.startswith("The documents say: ")
     provider_standin.reply("The documents say: By rule 7.7, office 49 closes at 18:49 [1]. It has 812 lifts [1].")
     doubted = command(*ask)
-    assert doubted.stderr == "Check this sentence, its source does not say it: “It has 812 lifts”\n"
+    assert doubted.stderr == "Check this sentence. Its source does not say this: “It has 812 lifts”\n"
     provider_standin.reply("Page seven says [1] and", finish_reason="length")
     cut = command(*ask)
     assert (cut.returncode, cut.stderr.splitlines()[-1]) == (3, TOO_LONG)

@@ -156,7 +156,7 @@ def test_what_an_administrator_reads_names_no_variable_and_no_command(
     technical = re.compile(r"[A-Z]{2,}_[A-Z]+|[a-z]_[a-z]|python -m|builtin/|Landlock")
     assert [check.sentence for check in checks if technical.search(check.sentence)] == []
     named = {check.name for check in checks if technical.search(check.detail)}
-    assert {"Search model", "Database locks", "Text recognition", "Worker"} <= named
+    assert {"Search model", "Database locks", "Text recognition", "Processing of documents"} <= named
     parts.pipeline.close()
 
 

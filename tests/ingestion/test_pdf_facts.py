@@ -95,7 +95,7 @@ def test_author_and_dates_are_kept_with_the_document_and_shown_as_text(
     metadata = library.get("demo", result.document_id).metadata
     assert metadata["file_created_at"] == "2024-01-31T09:45:00+09:00"
     shown = file_facts(metadata)
-    assert shown == {"Author": plain("<b>The office</b>"), "Written": plain("31 Jan 2024, 09:45 UTC+09:00")}
+    assert shown == {"Author": plain("<b>The office</b>"), "File created": plain("31 Jan 2024, 09:45 UTC+09:00")}
     assert "<b>" not in shown["Author"]
     assert file_facts({"file_modified_at": "2024-02-29"}) == {"Last changed": "29 Feb 2024"}
     assert file_facts({}) == {}

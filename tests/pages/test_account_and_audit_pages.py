@@ -147,7 +147,7 @@ def test_a_log_without_entries_says_so(signed_in: SignIn) -> None:
     # Whoever looks has signed in.
     assert list(page.dataframe[0].value["What"]) == ["Sign-in succeeded"]
     page.text_input("audit_text").set_value("nothing like this").run()
-    assert "Nothing was changed that fits these filters." in texts(page)
+    assert "No change matches these filters." in texts(page)
 
 
 def test_a_change_stands_in_the_log_with_its_person_and_in_words(
@@ -210,7 +210,7 @@ def test_an_administrator_sets_a_price_on_the_page(running: Services, signed_in:
     tab, identity = signed_in(Role.ADMIN)
     page = tab.run().switch_page("prices.py").run()
     assert not page.exception
-    assert any("appear here with their first call" in caption.value for caption in page.caption)
+    assert any("appears here after its first use" in caption.value for caption in page.caption)
     used = Usage(provider="openai", model="gpt-4o", input_tokens=1000)
     running.ledger.record("demo", charge("chat", used))
     page.run().button("prices_add").click().run()

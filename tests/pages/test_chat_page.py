@@ -54,7 +54,7 @@ def button(tab: AppTest, label: str) -> Any:
 def test_without_documents_an_employee_is_told_so_and_an_admin_is_shown_where_to_add_some(signed_in: SignIn) -> None:
     employee, _ = signed_in(Role.EMPLOYEE)
     employee.run()
-    assert "There are no documents to answer from yet." in [c.value for c in employee.caption]
+    assert "There are no documents yet, so no question can be answered." in [c.value for c in employee.caption]
     assert not [link for link in employee.get("page_link") if "documents" in link.proto.page]
     admin, _ = signed_in(Role.ADMIN)
     assert admin.run().get("page_link")
@@ -651,7 +651,7 @@ def test_what_was_chosen_holds_for_one_conversation_and_is_named_where_it_holds_
     ask(tab, "How many days of annual leave do I have?")
     shown = markdown(tab)
     assert "25 days" not in shown
-    assert any("Only the documents that were chosen were searched" in c.value for c in [*tab.caption, *tab.markdown])
+    assert any("Only the chosen documents were searched" in c.value for c in [*tab.caption, *tab.markdown])
     everywhere = next(b for b in tab.button if b.label == "Ask in all documents")
     everywhere.click().run()
     assert "25 days" in markdown(tab)

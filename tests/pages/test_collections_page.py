@@ -149,7 +149,7 @@ def test_a_conversation_asks_in_the_collection_chosen_for_it(
     tab.session_state["chat_documents"] = [running.documents.list("demo")[0].id]
     tab.segmented_control(key="chat_collection").set_value(other.id).run()
     assert tab.session_state["chat_documents"] == []
-    assert "Nothing in this collection can be searched yet." in texts(tab)
+    assert "No document in this collection is ready for questions yet." in texts(tab)
     tab.chat_input[0].set_value("How many days of leave?").run()
     assert not tab.exception
     assert [c.collection_id for c in running.conversations.list(identity)] == [other.id]

@@ -682,9 +682,9 @@ def test_many_finished_documents_are_one_table_with_the_cost_of_each_step(
 
 
 def test_a_failed_document_says_why_and_is_tried_again(page: AppTest, app_services: Services, add: Add) -> None:
-    document_id = add("Handbook", "failed", step="embed", message="The provider's quota is used up.")
+    document_id = add("Handbook", "failed", step="embed", message="The request limit at the provider is used up.")
     page.run()
-    assert "quota is used up" in words(page)
+    assert "request limit at the provider is used up" in words(page)
 
     page.button(f"documents_retry_{document_id}").click().run()
 

@@ -44,7 +44,7 @@ WORDED = {
     "evaluation", "openapi", "digest",
 }  # fmt: skip
 #: Names of products and languages, and what only looks like a sentence of ours.
-OF_NOBODY = {"Operations", "HR documents", "days of", "of the", "People", "Sites", "Events", *LANGUAGES.values()}
+OF_NOBODY = {"Operations", "HR documents", "days of", "of the", "People", "Websites", "Events", *LANGUAGES.values()}
 #: What a browser never shows: who is who, styles, formats, addresses and scripts.
 NOT_SHOWN = {
     "id", "element_id", "url", "icon", "format", "javascript", "js_content", "css_content", "html_content", "color",

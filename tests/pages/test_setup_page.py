@@ -43,7 +43,7 @@ def test_a_key_is_tried_kept_encrypted_used_at_once_and_removed(
 
     def paste(key: str) -> None:
         page.text_input("setup_key_value_openai").set_value(key)
-        next(b for b in page.button if b.label == "Check and keep").click().run()
+        next(b for b in page.button if b.label == "Check and save").click().run()
         assert not page.exception
 
     provider_standin.fail_next(401, endpoint="models")

@@ -34,7 +34,7 @@ def words(profile: Profile, providers: Providers) -> str:
     [
         (
             HR,
-            "Documents are cut at paragraphs and sentences into passages of up to 1,000 characters, 200 of them shared",
+            "Documents are split at paragraphs and sentences into passages of up to 1,000 characters. Each passage repeats 200",
         ),
         (HR, "The best 5 of the 20 found are used for the answer."),
         (HR, "Questions are searched in the language they are asked in. Answers quote the documents word for word"),
@@ -48,7 +48,7 @@ def words(profile: Profile, providers: Providers) -> str:
         ),
         (
             PORTFOLIO,
-            "Each of these kinds of document is cut in its own way: resume, linkedin, journey, github, generic",
+            "Each of these kinds of document is split in its own way: resume, linkedin, journey, github, generic",
         ),
         (PORTFOLIO, "match a category, this category is used to narrow the results."),
         (LEGAL, "A model adds tags to each passage: topic, crime type, summary and keywords."),
@@ -100,7 +100,7 @@ def test_who_answers_instead_is_named(provider_standin: ProviderStandin) -> None
     assert any(
         "Until then, gpt-4o by OpenAI writes answers." in sentence for sentence in shortcomings(NOTICES, providers)
     )
-    assert "gpt-4o writes answers with at most 2,048 tokens" in words(NOTICES, providers)
+    assert "gpt-4o writes answers of at most 2,048 tokens" in words(NOTICES, providers)
     assert "8,000 characters of passages" in words(PORTFOLIO, providers)
     providers.close()
 

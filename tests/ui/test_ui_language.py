@@ -221,7 +221,7 @@ def test_notices_in_a_row_are_read_in_the_readers_language() -> None:
     """An answer's notices are stored in one line; each is translated, and what nobody translated stays."""
     row = (
         "The answer reached its length limit and ends here. “Leave guide” is valid from 2027-01-01 on. "
-        "This answer names no source. Compare it with the passages below."
+        "This answer names no source. Compare the answer with the passages below."
     )
     collection = (
         "In the collection “Handbooks v. 2”: The model for the second sorting did not answer, so the passages are in "

@@ -35,7 +35,7 @@ NO_MAIL = "This file holds no mail. Check that it is the right file."
 LONG_HEAD = "The header of this mail is longer than 1 MB. Save the mail again in your mail program and upload that."
 TOO_DEEP = "The parts of this mail are nested too deeply to be read."
 CUT_OFF = "Part of this mail is nested too deeply to be read and was left out."
-ENCRYPTED = "This mail is encrypted. Open it in its program, save its text and upload that."
+ENCRYPTED = "This mail is encrypted. Open it in your mail program, save its text and upload the text."
 ENCRYPTED_PART = "An encrypted part of this mail was not read."
 PARTIAL = "This is one part of a mail that was sent in several parts. The other parts are not in the file."
 #: The fields shown from the head, in this order.

@@ -424,7 +424,9 @@ class Syncs:
         if groups is None:
             return None
         if sum(stored.settings.get("readers") in (True, "true") for stored in self.sources(collection)) > 1:
-            raise InvalidInput("Two sources of this collection say who may read it. Make a collection for each.")
+            raise InvalidInput(
+                "Two sources of this collection decide who may read it. Make a separate collection for each source."
+            )
         return groups
 
     def _open_to(self, collection: Collection, groups: Sequence[str]) -> None:

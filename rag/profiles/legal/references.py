@@ -251,7 +251,7 @@ class ReferenceDocuments:
             pages = self._pages(job) if page_texts is None else _pages_from(page_texts)
             text = join_pages(pages)
             if not text.strip():
-                raise InvalidInput("There is no text to cut. Send it as fullText, or by page as pageTexts.")
+                raise InvalidInput("There is no text to split. Send it as fullText, or by page as pageTexts.")
             method = job.document.chunking_method
             chunks = chunk_document(pages, [], method=method, **sizes_for(job.profile, method))
             self._store(job, pages, chunks, detect_language(text[:3000]) or job.collection.language)

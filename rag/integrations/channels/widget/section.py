@@ -20,8 +20,8 @@ from rag.ui.text import plain
 from rag.ui.widgets import dialog, draw_head, name_labels, red
 
 ABOUT = N_(
-    "A widget answers questions from one collection on pages of other sites, or on a public page, without anybody "
-    "signing in. It is off until you turn it on, and has limits of its own."
+    "A widget answers questions from one collection, on other websites or on a public page. Visitors do not sign in. A "
+    "new widget is off until you turn it on, and has its own limits."
 )
 ERROR = "programs_widget_problem"
 #: The form's fields, in pairs.
@@ -43,7 +43,7 @@ def draw_widgets(widgets: Widgets, identity: Identity, collections: Sequence[Col
     chosen = _draw_table(rows)
     if chosen is None:
         st.caption(
-            _("Select a row (Shift + Space on the keyboard) to see the tag for your page and to change a widget.")
+            _("Select a row (Shift + Space on the keyboard) to change a widget and to see the code for your website.")
         )
         return
     draw_widget(widgets, identity, chosen, base)
@@ -55,14 +55,14 @@ def _draw_table(rows: Sequence[Widget]) -> Widget | None:
         {
             _("Name"): [widget.name for widget in rows],
             _("Collection"): [widget.collection_name for widget in rows],
-            _("Sites"): [", ".join(widget.sites) for widget in rows],
+            _("Websites"): [", ".join(widget.sites) for widget in rows],
             _("Status"): [_("On") if widget.is_active else _("Off") for widget in rows],
             _("Public page"): [_("Yes") if widget.has_page else _("No") for widget in rows],
             _("Questions today"): [widget.asked_today for widget in rows],
             _("Spent this month"): [money(widget.spent) for widget in rows],
         },
         key="programs_widgets",
-        alt=_("Widgets with collection, sites, questions and costs"),
+        alt=_("Widgets with collection, websites, questions and costs"),
     )
 
 
@@ -95,7 +95,7 @@ def draw_widget(widgets: Widgets, identity: Identity, widget: Widget, base: str)
             label = red(_("Remove {name}", name=plain(widget.name)))
             if st.button(label, key=f"{key}_remove", icon=":material/delete:"):
                 _ask_to_remove(widgets, identity, widget)
-        st.markdown(_("Put this tag into the pages of your sites:"))
+        st.markdown(_("Put this code into the pages of your websites:"))
         st.code(f'<script src="{base}/widget.js" data-key="{widget.public_key}" async></script>', language="html")
         if not widget.sites:
             st.caption(_("No website may show the assistant yet. Add the websites below."))
@@ -149,7 +149,7 @@ def draw_outside(widgets: Sequence[Widget]) -> None:
     pages = sum(widget.has_page for widget in on)
     sentence = _("Visitors without an account cannot ask questions here yet. Turn on a widget or a public page first.")
     if sites:
-        sentence = _("Visitors of {sites} can ask this collection without signing in.", sites=plain(", ".join(sites)))
+        sentence = _("Visitors of {sites} can ask questions here without signing in.", sites=plain(", ".join(sites)))
     if pages:
         sentence = f"{sentence} " if sites else ""
         sentence += ngettext("The collection has a public page.", "The collection has {count} public pages.", pages)

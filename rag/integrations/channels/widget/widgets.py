@@ -91,12 +91,12 @@ def _sites(sites: builtins.list[str]) -> builtins.list[str]:
     """
     origins = list(dict.fromkeys(site.rstrip("/").lower() for site in " ".join(sites).split()))
     if len(origins) > MOST_SITES:
-        raise InvalidInput(f"A widget has at most {MOST_SITES} sites.")
+        raise InvalidInput(f"A widget has at most {MOST_SITES} websites.")
     for site in origins:
         is_own_machine = re.fullmatch(r"http://(localhost|127\.0\.0\.1)(:[0-9]{1,5})?", site)
         if not ORIGIN.fullmatch(site) or not (site.startswith("https://") or is_own_machine):
             raise InvalidInput(
-                f"{site} is not the address of a site. Write it like https://intranet.example.com, without a path."
+                f"{site} is not the address of a website. Write it like https://intranet.example.com, without a path."
             )
     return origins
 
@@ -143,7 +143,7 @@ class WidgetChange(BaseModel):
     has_page: bool | None = Field(
         default=None,
         title=N_("Has a public page"),
-        description=N_("Anybody who has the address can ask the collection there, without signing in."),
+        description=N_("Anybody who has the address can ask questions there, without signing in."),
     )
     is_active: bool | None = None
 
@@ -166,8 +166,8 @@ class Widgets:
         require_recent(self._database, identity)
         if collection.groups:
             raise InvalidInput(
-                f"“{collection.name}” may be read by some groups only, so pages outside cannot ask it. Open it to "
-                "everybody first, or choose another collection."
+                f"Only some groups may read “{collection.name}”, so other websites cannot use this collection. Open it "
+                "to everybody first, or choose another collection."
             )
         if len(self.list(identity)) >= MOST_WIDGETS:
             raise InvalidInput(f"There are {MOST_WIDGETS} widgets already. Remove one first.")

@@ -65,9 +65,9 @@ FORM = SourceForm(
     name=N_("Google Drive"),
     icon=":material/add_to_drive:",
     hint=N_(
-        "A folder or a shared drive; documents and presentations of Google are read as PDF, its spreadsheets "
-        "as .xlsx. Your Google administrator makes a service account with the Drive API and a key for it. "
-        "Share the folder with the account's e-mail address, or let it read as a person of your domain."
+        "A folder or a shared drive. Google documents and presentations are read as PDF, Google spreadsheets as .xlsx. "
+        "Your Google administrator makes a service account with the Drive API, and a key for it. Share the folder with "
+        "the account's e-mail address, or let the account read as a person of your domain."
     ),
     fields=(
         FormField(

@@ -23,7 +23,7 @@ FORM = SourceForm(
             help=N_("All pages below this address are read."),
         ),
         FormField(name="hosts", title=N_("Other websites that may be read"), example="docs.example.com"),
-        FormField(name="pages", title=N_("Pages at most"), example="500", maximum=5),
+        FormField(name="pages", title=N_("Maximum number of pages"), example="500", maximum=5),
     ),
     shown=("address",),
 )

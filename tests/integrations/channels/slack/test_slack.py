@@ -169,7 +169,7 @@ def test_rights_hold_in_messages_and_channels(api: Api, standin: SlackStandin, s
     assert "shared with other companies" in standin.said(1)[0][1]["text"]
     api.parts.documents.change_collection(api.admin, api.collection.id, groups=["Board"])
     send("<@UBOT> How much leave?", kind="app_mention", channel="C1")
-    assert "some groups only" in standin.said(1)[0][1]["text"]
+    assert "Only some groups may read" in standin.said(1)[0][1]["text"]
     send("How many days of annual leave do I have?")
     assert standin.said(2)[1][0] == "chat.update"
     send("How many days of annual leave do I have?", "U2")
@@ -194,7 +194,7 @@ def test_a_long_answer_is_whole_with_all_sources_and_what_to_know_of_it(
     assert " ".join(" ".join(texts).split()) == " ".join(slack._to_mrkdwn(live.text).split())
     notes = [e["text"] for block in blocks if block["type"] == "context" for e in block["elements"]][-1]
     assert "The answer reached its length limit and ends here." in notes
-    assert "Check this sentence, its source does not say it: “Each of them gets 3 company cars”" in notes
+    assert "Check this sentence. Its source does not say this: “Each of them gets 3 company cars”" in notes
     assert [block["type"] for block in blocks][-1] == "actions"
 
 

@@ -357,7 +357,7 @@ def test_rights_hold_in_chats_and_channels(api: Api, connector: Connector, send:
         assert "shared with other companies" in connector.said(1)[0][2]["text"]
     api.parts.documents.change_collection(api.admin, api.collection.id, groups=["Board"])
     send("How much leave?", conversation=IN_CHANNEL)
-    assert "some groups only" in connector.said(1)[0][2]["text"]
+    assert "Only some groups may read" in connector.said(1)[0][2]["text"]
     send("How many days of annual leave do I have?")
     assert connector.said(2)[1][0] == "PUT"
     send("How many days of annual leave do I have?", "29:one")

@@ -32,7 +32,7 @@ def test_a_portfolio_names_the_sites_where_strangers_may_ask_it(running: Service
     widgets_of(running.database).change(admin, widget.id, WidgetChange(is_active=True, has_page=True))
     page.run()
     assert not page.exception
-    assert "Visitors of `https://quenby.example` can ask this collection without signing in." in shown()
+    assert "Visitors of `https://quenby.example` can ask questions here without signing in." in shown()
     assert "The collection has a public page." in shown()
 
 

@@ -137,7 +137,7 @@ def test_a_public_key_opens_nothing_else_and_nothing_when_off(api: Api, widget: 
     api.parts.documents.change_collection(api.admin, api.collection.id, groups=["Board"])
     assert asked(visitor, widget.public_key, "Leave?").status_code == 404
     closed = next(c for c in api.parts.documents.collections(api.admin) if c.id == api.collection.id)
-    with pytest.raises(InvalidInput, match="some groups only"):
+    with pytest.raises(InvalidInput, match="Only some groups may read"):
         widgets_of(api.parts.database).add(api.admin, closed, "Board")
     api.parts.documents.change_collection(api.admin, api.collection.id, groups=[])
     widgets_of(api.parts.database).change(api.admin, widget.id, WidgetChange(is_active=False))

@@ -212,7 +212,7 @@ def test_imported_passages_are_not_cut_again(
     take(write([record(1)]))
     (document,) = library.list("demo")
     other: ChunkingMethod = "fixed"
-    with pytest.raises(InvalidInput, match="stay as they were cut"):
+    with pytest.raises(InvalidInput, match="cannot be split again"):
         library.versions.run_again(admin, document.id, Step.CHUNK, only_missing=False, chunking_method=other)
 
 
