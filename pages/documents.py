@@ -624,7 +624,7 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
             sentences = [ngettext("{count} document.", "{count} documents.", len(rows))]
             is_narrowed = query.filters != DocumentFilters()
             if len(rows) == MOST_ROWS:
-                sentences.append(_("There are more: narrow the search to see others."))
+                sentences.append(_("There are more documents. Search more precisely to see them."))
             elif is_narrowed:
                 total = sum(f.documents for f in figures)
                 sentences = [_("{shown} of {total} documents.", shown=thousands(len(rows)), total=thousands(total))]

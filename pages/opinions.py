@@ -85,7 +85,7 @@ def draw_case(collection: Collection) -> None:
             height=160,
             max_chars=200_000,
             help=_(
-                "The draft takes the facts from this text only. The beginning of the text is used to search for "
+                "The draft uses only the facts in this text. The beginning of the text is used to search for "
                 "references."
             ),
         )
@@ -170,7 +170,7 @@ def draw_results(collection: Collection, references: FoundReferences) -> None:
         key="opinions_wanted",
         height=80,
         max_chars=20_000,
-        placeholder=_("Such as: ask for probation, two pages"),
+        placeholder=_("For example: ask for probation, two pages"),
     )
     if st.button(_("Write the draft"), key="opinions_write", type="primary", icon=":material/edit_document:"):
         write(collection, references, chosen)

@@ -42,7 +42,7 @@ GROUP_HELP = N_(
     "name contains a place and rules differ by place, answers begin with the rules for that place."
 )
 STATUS_COLORS = {N_("Disabled"): "gray", N_("Invited"): "blue", N_("Needs a password"): "orange", N_("Active"): "green"}
-NOT_ONESELF = N_("Nobody can do this to their own account. Ask another administrator.")
+NOT_ONESELF = N_("You cannot do this to your own account. Ask another administrator.")
 
 identity = require(Role.ADMIN)
 accounts = services().accounts
@@ -353,7 +353,9 @@ def draw_person(person: Account) -> None:
 def draw_readable(person: Account) -> None:
     """Draw which collections a person may read and why, and what their role adds."""
     key = f"people_readable_{person.id}"
-    with st.expander(_("What they can read"), icon=":material/visibility:", key=key, on_change="rerun") as opened:
+    with st.expander(
+        _("What this person can read"), icon=":material/visibility:", key=key, on_change="rerun"
+    ) as opened:
         if not opened.open:
             return
         library = services().documents
@@ -392,7 +394,7 @@ def draw_open_sessions(person: Account) -> None:
     def end(session: OpenSession) -> None:
         attempt(_("This session is signed out."), sessions.end_one, identity, person.id, session.session_id)
 
-    whose = _("Where you are signed in") if person.id == identity.account_id else _("Where they are signed in")
+    whose = _("Where you are signed in") if person.id == identity.account_id else _("Where this person is signed in")
     with st.expander(whose, icon=":material/devices:"):
         draw_sessions(sessions.list(identity, person.id), identity.session_id, zone, end)
 
@@ -408,7 +410,7 @@ def draw_second_factor_rule() -> None:
         list(ROLES),
         [role for role in ROLES if role in accounts.second_factors.required_roles(identity)],
         format_func=words_of(ROLES),
-        placeholder=_("No role: the second factor is optional for everybody"),
+        placeholder=_("No role: everybody may choose whether to use a second factor"),
         key="people_factor_roles",
         on_change=require_factor,
         width=480,

@@ -142,7 +142,7 @@ class BudgetSpent(NotAllowed):
 
 
 class TenantSuspended(NotAllowed):
-    """This company is suspended. Nothing is processed for it until the operator of the product resumes it."""
+    """This company is suspended. Nothing is processed for it until the operator of this installation resumes it."""
 
 
 class SignInAgain(NotAllowed):
@@ -286,7 +286,7 @@ class FileKindUnknown(DocumentError):
 
 
 class FileNotAsNamed(DocumentError):
-    """This file is not what its name says. Give it the right ending and upload it again."""
+    """The name of this file does not match its content. Give it the right ending and upload it again."""
 
 
 class FileDamaged(DocumentError):
@@ -340,7 +340,7 @@ class WorkKeepsDying(DocumentError):
 
 
 class StepNotPossible(DocumentError):
-    """This step cannot be done in the document's current state."""
+    """This step is not possible while the document has its present status."""
 
     status = 409
 

@@ -159,7 +159,9 @@ class ConnectedApps:
         allowed = self._settings.connected_apps
         if allowed == "none" or (allowed == "admins" and not role.includes(Role.ADMIN)):
             who = "Nobody" if allowed == "none" else "Only administrators"
-            raise NotAllowed(f"{who} may connect programs here. Ask the operator of HR Assistant (RAG_CONNECTED_APPS).")
+            raise NotAllowed(
+                f"{who} may connect programs here. Ask the operator of this installation (RAG_CONNECTED_APPS)."
+            )
 
     def connect(
         self,

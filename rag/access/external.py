@@ -25,7 +25,7 @@ ANOTHER_PERSON = (
     "This e-mail address belonged to somebody else here before. Ask an administrator to change the old account first."
 )
 UNKNOWN_TENANT = "Your account names an organisation that is not known here. Ask an administrator."
-SUSPENDED = "Your company's access is suspended. Ask the operator of this service."
+SUSPENDED = "Your company's access is suspended. Ask the operator of this installation."
 DISABLED = "This account is disabled. Ask an administrator to enable it."
 
 

@@ -209,7 +209,9 @@ class SecondFactors:
         """
         require_admin(identity)
         if account_id == identity.account_id:
-            raise NotAllowed("Nobody can do this to their own account. Turn it off under “Your account”.")
+            raise NotAllowed(
+                "You cannot do this to your own account here. Turn the second factor off on the page “Your account”."
+            )
         require_recent(self._database, identity)
         self._drop(identity, account_id)
 

@@ -50,7 +50,7 @@ NO_TENANT = (
     "Your account at Supabase belongs to no organisation. An administrator can invite you on the page People, "
     "or set tenant and role in its app_metadata."
 )
-ADDRESS_REFUSED = "Supabase does not take this address. Ask the operator of this service."
+ADDRESS_REFUSED = "Supabase does not take this address. Ask the operator of this installation."
 #: About a hundred years, meaning forever.
 BANNED = "876000h"
 USERS_PER_PAGE = 200

@@ -93,7 +93,7 @@ def _run_checks(parts: Services, database: Check) -> Health:
             _text_recognition(parts),
             *_collections(parts),
             *(
-                Check(name=_("Model retirement"), state="warning", sentence=translated(notice))
+                Check(name=_("Models that will be switched off"), state="warning", sentence=translated(notice))
                 for notice in retirement_notices(parts)
             ),
             *_addresses(parts),

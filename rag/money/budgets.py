@@ -82,10 +82,15 @@ class BudgetShares(BaseModel):
     """Percentages to be spent before administrators are warned, and before people are asked; `None`: never."""
 
     warn_percent: Annotated[
-        int, Field(title=N_("Warn administrators from this share of the budget (%)"), ge=0, le=100), "percent"
+        int, Field(title=N_("Warn administrators when this share of the budget is spent (%)"), ge=0, le=100), "percent"
     ] = 80
     ask_percent: (
-        Annotated[int, Field(title=N_("Ask people from this share of the budget (%)"), ge=0, le=100), "percent"] | None
+        Annotated[
+            int,
+            Field(title=N_("Ask people to confirm when this share of the budget is spent (%)"), ge=0, le=100),
+            "percent",
+        ]
+        | None
     ) = None
 
 

@@ -307,7 +307,7 @@ class Search(Part):
         "How many passages an answer is written from. More passages make answers more complete, but cost more.",
         unit="passages", bounds=(1, 50), applies="per call", source="004 DEFAULT_TOP_K")
     every_result: bool = setting(
-        False, "Searches return everything",
+        False, "Searches without a number return everything found",
         "A search without a number of passages returns every passage that is similar enough or contains a word of the "
         "question, at most 1,000. Answers still use only the number set as “Passages wanted”.",
         source="003 2.2 C and 2.4")
@@ -461,7 +461,7 @@ class Ranking(Part):
         "rerank-multilingual-v3.0", "Model for the second sorting", bounds=(0, 120), source="004 Reranking",
         only_with=("reranking", (True,)))
     rerank_top_n: int = setting(
-        0, "Passages kept",
+        0, "Passages kept after the second sorting",
         "How many of the best passages are kept after the second sorting. 0 keeps all of "
         "them.", unit="passages", bounds=(0, 50),
         applies="per call", source="000 Search Configuration Options", only_with=("reranking", (True,)))
@@ -566,7 +566,7 @@ class Answer(Part):
         "How the model names this collection, such as the name of your notice board.",
         bounds=(0, 200), source="000 Gemini Inference: its prompt names the board")
     own_rules: Text = setting(
-        "", "Rules of your own", "These rules are added to the rules for writing answers.", bounds=(0, 4000),
+        "", "Your own rules", "These rules are added to the rules for writing answers.", bounds=(0, 4000),
         source="000 Gemini Inference: its prompt is the board's own")
     persona_name: Text = setting(
         "", "Who answers", "The name of the person who answers. If this is empty, the assistant answers.",

@@ -182,8 +182,8 @@ def _draw_context(who: Identity, summary: Summary, period: Period, *, zone: str,
     words = ""
     if before.questions:
         words = ngettext(
-            "Changes are compared with the day before.",
-            "Changes are compared with the {count} days before.",
+            "Changes compare this period with the day before.",
+            "Changes compare this period with the {count} days before.",
             period.days,
         )
     elif now.questions:
@@ -451,7 +451,7 @@ def _draw_other_model(models: Sequence[ModelCost], own_prices: Mapping[str, Any]
         return
     other = with_other_model(models, *chosen, own_prices)
     with st.container(horizontal=True):
-        st.metric(_("Paid"), plain(money(other.paid)))
+        st.metric(_("Amount paid"), plain(money(other.paid)))
         change = grown(other.would_cost, other.paid) if not other.unpriced_calls else Change(None)
         st.metric(
             _("Cost with {model}", model=plain(chosen[1])), plain(money(other.would_cost)), change.delta, "inverse"

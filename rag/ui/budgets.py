@@ -52,10 +52,10 @@ def draw_budgets(identity: Identity) -> None:
                 f"{words} {state}" if budget.is_near else words,
             )
             asks = (
-                _("Warns from {warn} of the budget", warn=percent(float(budget.warn_share)))
+                _("Warns at {warn} of the budget", warn=percent(float(budget.warn_share)))
                 if budget.ask_share is None
                 else _(
-                    "Warns from {warn} of the budget, asks people from {ask}",
+                    "Warns administrators at {warn} of the budget, asks people at {ask}",
                     warn=percent(float(budget.warn_share)),
                     ask=percent(float(budget.ask_share)),
                 )

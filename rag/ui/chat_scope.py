@@ -256,8 +256,8 @@ class ChatScope:
                 if is_bound:
                     st.caption(
                         _(
-                            "This conversation asks the collection {name}. To ask another collection, start a "
-                            "new chat.",
+                            "This conversation uses the collection {name}. To use another collection, start a new "
+                            "chat.",
                             name=plain(self.collection.name),
                         )
                     )

@@ -214,7 +214,7 @@ def _ask_for_models(
         st.caption(_("This costs nothing: only the search runs, and no model is called."))
         return False
     is_paid = st.checkbox(
-        _("Also use the paid models of the search, which cost about {cost} at most", cost=money(estimate)),
+        _("Also use the paid models of the search (at most about {cost})", cost=money(estimate)),
         key=f"{key}_paid",
         help=_("Questions are translated and results are sorted a second time, as in the chat. No answer is written."),
     )

@@ -470,7 +470,7 @@ def draw_bulk(number: int, shelves: Shelves, actions: BulkActions) -> None:
             for words, key, action in (
                 (_("Read the files again"), "documents_bulk_read", actions.on_read),
                 (_("Try failed documents again"), "documents_bulk_retry", actions.on_retry),
-                (_("Write summaries and topics where they are missing"), "documents_bulk_write", actions.on_write_tags),
+                (_("Write missing summaries and topics"), "documents_bulk_write", actions.on_write_tags),
             ):
                 st.button(words, key=key, width="stretch", on_click=action)
             st.caption(

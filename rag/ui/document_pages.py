@@ -224,7 +224,7 @@ def _draw_report(document: Document, read: Sequence[DocumentPage]) -> None:
             {
                 _("Page"): [page.number for page in read],
                 _("Printed page number"): [page.label for page in read],
-                _("Read by"): [read_by(page) for page in read],
+                _("How it was read"): [read_by(page) for page in read],
                 _("Characters"): [page.characters for page in read],
                 _("Language"): [page.language for page in read],
                 _("Remarks"): [
@@ -254,7 +254,9 @@ def draw_chunks(document: Document, documents: DocumentLibrary) -> None:
             _("Section"): lists.texts((c.section for c in chunks), 180),
             _("Pages"): lists.texts((pages(c.first_page, c.last_page) for c in chunks), 90),
             _("Tokens"): lists.numbers((c.tokens for c in chunks), 70),
-            _("Shared"): lists.numbers([0, *shared], 75, help_text=_("Characters shared with the passage before")),
+            _("Repeated characters"): lists.numbers(
+                [0, *shared], 75, help_text=_("Characters that are also in the passage before")
+            ),
             _("Content"): lists.texts((" ".join(c.content.split()) for c in chunks), "large"),
         },
         key=f"documents_chunks_{document.id}",

@@ -418,7 +418,7 @@ def _was_searched(message: Message) -> bool:
 
 def _draw_search_details(message: Message, viewer: Viewer, searched_as: Callable[[Message], str]) -> None:
     view = st.popover(
-        _("How this was found"),
+        _("How this answer was found"),
         type="tertiary",
         icon=":material/search:",
         key=f"chat_searched_{message.id}",

@@ -34,7 +34,7 @@ OUTCOMES: Mapping[str, tuple[str, str]] = {
     "perhaps": (N_("Partly"), "blue"),
     "no_context": (N_("Not in the documents"), "orange"),
     "small_talk": (N_("Small talk"), "gray"),
-    "asked_back": (N_("Asked for clarification"), "blue"),
+    "asked_back": (N_("Asked the person for clarification"), "blue"),
     "refused": (N_("Refused"), "violet"),
     "stopped": (N_("Stopped"), "gray"),
     "failed": (N_("Failed"), "red"),

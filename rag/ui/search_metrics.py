@@ -76,7 +76,7 @@ def _draw_changes(searches: Sequence[LoggedSearch]) -> None:
     if reranked is not None:
         with st.container(horizontal=True):
             st.metric(
-                _("Another passage came first"), percent(reranked.moved),
+                _("Another passage came first afterwards"), percent(reranked.moved),
                 help=_("The share of questions with a second sorting for which it put another passage first."),
             )  # fmt: skip
             if reranked.place is not None:
@@ -86,7 +86,7 @@ def _draw_changes(searches: Sequence[LoggedSearch]) -> None:
                            "put them first."),
                 )  # fmt: skip
             st.metric(
-                _("Best passage was below place 5"), percent(reranked.far),
+                _("Best passage came from below place 5"), percent(reranked.far),
                 help=_("Without the second sorting, these passages might not have been read at all."),
             )  # fmt: skip
         words = ngettext(
@@ -111,7 +111,7 @@ def _draw_changes(searches: Sequence[LoggedSearch]) -> None:
             _("Kind of question"): [words for words, _group in groups],
             _("Questions"): [group.questions for _words, group in groups],
             _("Answered"): lists.amounts(percent(group.answered) for _words, group in groups),
-            _("Best similarity"): [group.similarity for _words, group in groups],
+            _("Similarity of the best passage"): [group.similarity for _words, group in groups],
         },
         key="analytics_search_changes",
         alt=_("Questions with and without translation and second sorting"),
@@ -127,7 +127,7 @@ def _draw_by_part(searches: Sequence[LoggedSearch]) -> None:
             _(SEARCHES_BY[by]): [part_name(by, group.name) for group in groups],
             _("Questions"): lists.bars((group.questions for group in groups), 140),
             _("Answered"): lists.amounts(percent(group.answered) for group in groups),
-            _("Best similarity"): lists.numbers(
+            _("Similarity of the best passage"): lists.numbers(
                 (group.similarity for group in groups),
                 style="localized",
                 help_text=_("The middle value (median): half of the questions have a higher value, half a lower one."),
@@ -146,7 +146,7 @@ def _draw_passages(
     st.header(_("Passages that answers cite most"), anchor=False)
     uses = analytics.top_passages(who, period, filters)
     if not uses:
-        st.caption(_("Nothing to show yet: only answers whose sources were kept are counted here."))
+        st.caption(_("Nothing to show yet. Only answers with stored sources are counted here."))
         return
     chosen = lists.choose_row(
         uses,
@@ -154,10 +154,10 @@ def _draw_passages(
             _("Document"): lists.texts((use.title for use in uses), 190),
             _("Page"): lists.texts((pages(use.first_page, use.last_page) for use in uses), 75),
             _("Answers"): lists.bars((use.questions for use in uses), 110),
-            _("Cited wrongly"): lists.numbers(
+            _("Cited, but does not say it"): lists.numbers(
                 (use.not_held for use in uses),
                 110,
-                help_text=_("The number of answers that cite this passage for something it does not say."),
+                help_text=_("How many answers cite this passage for something that it does not say."),
             ),
             _("Passage"): lists.texts((" ".join(use.text.split()) for use in uses), "large"),
         },

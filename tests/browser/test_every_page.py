@@ -205,7 +205,7 @@ def test_axe_finds_nothing_in_what_opens(offline_product: Product, offline_page:
     ask(page, QUESTION)
     expect(page.get_by_test_id("stFeedback")).to_be_visible()
     settle(page)
-    page.get_by_role("button", name="How this was found").last.click()
+    page.get_by_role("button", name="How this answer was found").last.click()
     settle(page)
     problems["how it was found"] = both_schemes(page, WCAG)
     page.keyboard.press("Escape")
@@ -342,7 +342,7 @@ def test_on_a_phone_a_long_answer_is_read_from_its_beginning(
             expect(answer.get_by_text("Here it begins")).to_be_in_viewport()
             expect(page.get_by_text(question, exact=True).last).to_be_in_viewport()
             expect(field).to_be_in_viewport(ratio=1)
-            expect(page.get_by_role("button", name="How this was found")).to_have_count(number)
+            expect(page.get_by_role("button", name="How this answer was found")).to_have_count(number)
             settle(page)
             expect(answer.get_by_text("Here it begins")).to_be_in_viewport()
         answer.locator('a[href^="#s"]').first.tap()
@@ -386,7 +386,7 @@ def test_few_steps_of_tab_lead_to_the_question_and_to_the_newest_source(
         page.keyboard.press("Shift+Tab")
         seen.append(str(page.evaluate("(e => e.getAttribute('aria-label') || e.innerText)(document.activeElement)")))
         assert len(seen) <= 10, seen
-    for words in ("How this was found", "Ask again", "Copy", "Open page"):
+    for words in ("How this answer was found", "Ask again", "Copy", "Open page"):
         assert any(words in said for said in seen), (words, seen)
 
 

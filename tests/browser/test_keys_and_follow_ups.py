@@ -84,7 +84,7 @@ def test_a_question_that_leans_on_another_says_on_demand_what_was_searched_for(
     product: Product, page: Page, helpful_standin: ProviderStandin
 ) -> None:
     page.goto(product.address)
-    found = page.get_by_role("button", name=re.compile("How this was found"))
+    found = page.get_by_role("button", name=re.compile("How this answer was found"))
     page.fill("[data-testid=stChatInputTextArea]", "How many days of annual leave are there?")
     page.keyboard.press("Enter")
     expect(found).to_have_count(1)
@@ -108,4 +108,4 @@ def test_a_question_that_leans_on_another_says_on_demand_what_was_searched_for(
     for question in NEXT:
         expect(page.get_by_role("button", name=question)).to_be_visible()
     page.get_by_role("button", name=NEXT[0]).click()
-    expect(page.get_by_role("button", name=re.compile("How this was found"))).to_have_count(3)
+    expect(page.get_by_role("button", name=re.compile("How this answer was found"))).to_have_count(3)

@@ -580,12 +580,14 @@ def test_the_search_is_drawn_with_scores_changes_and_errors(
     assert not page.exception
     assert not page.metric[0].value.startswith("–")
     assert len(page.get("plotly_chart")) == 1
-    assert {"Another passage came first", "Best passage was below place 5"} <= set(metrics(page))
+    assert {"Another passage came first afterwards", "Best passage came from below place 5"} <= set(metrics(page))
     page.segmented_control("analytics_score").set_value("score").run()
     page.segmented_control("analytics_search_by").set_value("group").run()
     assert not page.exception
     (by_group,) = [
-        table.value for table in page.dataframe if "Best similarity" in table.value and "Group" in table.value
+        table.value
+        for table in page.dataframe
+        if "Similarity of the best passage" in table.value and "Group" in table.value
     ]
     assert set(by_group["Group"]) <= {"Sales", "Engineering", "Operations", "Finance"}
     times = open_page(analytics_view="Times", analytics_period="30 days")

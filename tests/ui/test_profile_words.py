@@ -34,7 +34,8 @@ def words(profile: Profile, providers: Providers) -> str:
     [
         (
             HR,
-            "Documents are split at paragraphs and sentences into passages of up to 1,000 characters. Each passage repeats 200",
+            "Documents are split at paragraphs and sentences into passages of up to 1,000 characters. Each passage "
+            "repeats 200",
         ),
         (HR, "The best 5 of the 20 found are used for the answer."),
         (HR, "Questions are searched in the language they are asked in. Answers quote the documents word for word"),

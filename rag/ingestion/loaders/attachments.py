@@ -71,7 +71,7 @@ NOTES = {
     "office": "Office files are listed by name only.",
     "too_large": "Too large to be read: listed by name only.",
     "other": "Files of this kind are listed by name only.",
-    "no_model": "Content was not described, because no language model is configured.",
+    "no_model": "Content was not described, because no language model is set up.",
     "no_text": "This file has no text that could be summarised.",
 }
 

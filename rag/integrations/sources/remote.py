@@ -87,7 +87,7 @@ class CheckedTransport(httpx.BaseTransport):
 
 def private_network(host: str) -> InvalidInput:
     return InvalidInput(
-        f"{host} leads into a private network. The operator of the server can allow it with RAG_SYNC_HOSTS."
+        f"{host} leads into a private network. The operator of this installation can allow it with RAG_SYNC_HOSTS."
     )
 
 

@@ -296,7 +296,7 @@ class Webhooks:
             raise InvalidInput("The address has to begin with https://.")
         if host == "localhost" or "." not in host or _is_number(host):
             raise InvalidInput(
-                f"{host} is not a public host name. The operator of HR Assistant can allow a host of your own "
+                f"{host} is not a public host name. The operator of this installation can allow a host of your own "
                 "network with RAG_WEBHOOK_HOSTS."
             )
 

@@ -47,7 +47,9 @@ WORKER = "rag.integrations.sources.webdav.answers"
 SERVICE = "The WebDAV server"
 REJECTED = "The server rejected the name or the password. On Nextcloud it has to be an app password."
 FORBIDDEN = "This account may not read this folder. Share it with the account, and sync again."
-NO_WEBDAV = "This address does not answer as a WebDAV server does. Check it, or ask the operator of the server."
+NO_WEBDAV = (
+    "This address does not answer as a WebDAV server does. Check the address, or ask the people who run that server."
+)
 MISSING = N_("There is no such folder on the server. Check the address and the folder.")
 
 
