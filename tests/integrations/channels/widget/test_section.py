@@ -95,7 +95,7 @@ def test_the_largest_values_of_the_form_are_stored(running: Services, widget: tu
             "text_area",
             "sites",
             "intranet",
-            "intranet is not the address of a site. Write it like https://intranet.example.com",
+            "intranet is not the address of a website. Write it like https://intranet.example.com",
         ),
         ("number_input", "questions_per_day", 100_001, "Questions a day cannot be 100001: it has to be a whole number"),
         ("number_input", "requests_per_minute", 0, "Questions a minute cannot be 0: it has to be a whole number"),
