@@ -134,7 +134,8 @@ def rate(message_id: UUID) -> None:
     rating = state[f"chat_rating_{message_id}"]
     if rating is not None:
         comment, reason = (state.get(f"chat_{part}_{message_id}") or "" for part in ("comment", "reason"))
-        running.feedback.rate(identity, message_id, rating, comment, reason)
+        if not actions.attempt("chat_problem", running.feedback.rate, identity, message_id, rating, comment, reason):
+            return
         # A thumbs-down asks for the reason at once; the form closes when it is sent.
         state[f"chat_why_{message_id}"] = rating == 0 and not (comment or reason)
         if comment or reason:
@@ -144,12 +145,16 @@ def rate(message_id: UUID) -> None:
 def ask_person(message_id: UUID, is_answered: bool) -> None:
     """Pass the question behind an answer on to the managers, with the complaint about the answer."""
     comment, reason = (state.get(f"chat_{part}_{message_id}") or "" for part in ("comment", "reason"))
-    if is_answered:
-        running.feedback.rate(identity, message_id, 0, comment, reason)
     why = reason or ("other" if is_answered else "unanswered")
-    running.help_requests.open(identity, message_id, reason=why, comment=comment)
-    state[f"chat_why_{message_id}"] = False
-    st.toast(_("Sent. The answer will come back into this conversation."), icon=":material/support_agent:")
+
+    def send() -> None:
+        if is_answered:
+            running.feedback.rate(identity, message_id, 0, comment, reason)
+        running.help_requests.open(identity, message_id, reason=why, comment=comment)
+
+    if actions.attempt("chat_problem", send):
+        state[f"chat_why_{message_id}"] = False
+        st.toast(_("Sent. The answer will come back into this conversation."), icon=":material/support_agent:")
 
 
 def searched_as(message: Message) -> str:

@@ -17,13 +17,7 @@ from rag.ingestion.tagging import tag_names, vocabulary_of
 from rag.language import N_, _, translated
 from rag.profiles import REFERENCE_PROFILES, profile_of
 from rag.profiles.legal.opinions import FoundReferences, Opinion, OpinionCase, as_docx, reference_block, reference_query
-from rag.profiles.legal.references import (
-    LONGEST_CATEGORY,
-    LONGEST_DESCRIPTION,
-    LONGEST_TITLE,
-    DescribedReference,
-    ReferenceDocument,
-)
+from rag.profiles.legal.references import DescribedReference, ReferenceDocument
 from rag.services import require, services
 from rag.types import Collection, PdfType, Role, SearchResult
 from rag.ui.actions import ask_to_remove, attempt, draw_problem, draw_undo
@@ -276,12 +270,12 @@ def draw_add(collection: Collection) -> None:
         st.expander(_("Add a reference"), icon=":material/add:"),
         st.form("references_add", border=False, clear_on_submit=True),
     ):
-        st.text_input(_("Title"), key="references_title", max_chars=LONGEST_TITLE)
-        st.text_input(_("Source or description"), key="references_source", max_chars=LONGEST_DESCRIPTION)
-        st.text_input(_("Category"), key="references_category", max_chars=LONGEST_CATEGORY)
+        st.text_input(_("Title"), key="references_title")
+        st.text_input(_("Source or description"), key="references_source")
+        st.text_input(_("Category"), key="references_category")
         st.file_uploader(_("PDF"), type="pdf", key="references_file")
         st.checkbox(_("The pages are scanned: recognise their text"), key="references_scanned")
-        st.text_area(_("Or paste the text"), key="references_text", max_chars=2_000_000)
+        st.text_area(_("Or paste the text"), key="references_text")
         added = st.form_submit_button(_("Add"), type="primary", icon=":material/check:")
     if added:
         add_reference(collection)
@@ -349,16 +343,13 @@ def draw_references(collection: Collection) -> None:
     chosen = st.selectbox(_("Reference"), list(names), format_func=names.of, key="references_chosen")
     document = next(item for item in documents if item.id == chosen)
     with st.container(border=True):
-        st.text_input(_("Title"), document.title, key=f"reference_title_{document.id}", max_chars=LONGEST_TITLE)
+        st.text_input(_("Title"), document.title, key=f"reference_title_{document.id}")
         st.text_input(
             _("Source or description"),
             document.source_description,
             key=f"reference_source_description_{document.id}",
-            max_chars=LONGEST_DESCRIPTION,
         )
-        st.text_input(
-            _("Category"), document.category, key=f"reference_category_{document.id}", max_chars=LONGEST_CATEGORY
-        )
+        st.text_input(_("Category"), document.category, key=f"reference_category_{document.id}")
         st.button(
             _("Save"),
             key=f"reference_keep_{document.id}",

@@ -22,6 +22,7 @@ from rag.settings.providers import provider_name, variable_of
 from rag.storage.collections import find_collections
 from rag.storage.database import Database, queries
 from rag.types import Collection, CollectionContents, Identity, Who
+from rag.types.fields import within
 
 #: The name for a tenant's first collection.
 FIRST_COLLECTION = "HR documents"
@@ -245,7 +246,7 @@ def narrowing_metadata(profile: Profile, values: Mapping[str, str]) -> dict[str,
         if name not in profile.search.metadata_filters:
             fields = ", ".join(profile.search.metadata_filters) or "none"
             raise InvalidInput(f"A search in this collection cannot be narrowed by {name[:40]!r}, only by: {fields}.")
-        if clean_value := " ".join(value.split())[:LONGEST_METADATA]:
+        if clean_value := within(" ".join(value.split()), LONGEST_METADATA):
             metadata[name] = clean_value
     return metadata
 

@@ -19,7 +19,7 @@ from rag.storage.database import Database
 from rag.storage.pipeline import Pipeline
 from rag.storage.sql import queries
 from rag.types import Conversation, Identity, Message, MessageState, Outcome
-from rag.types.fields import one_line
+from rag.types.fields import one_line, within
 
 MAXIMUM_LISTED = 500
 TITLE_CHARACTERS = 60
@@ -248,7 +248,7 @@ def title_from_question(question: str) -> str:
 
 
 def _checked_title(title: str) -> str:
-    title = one_line(title)[:MAXIMUM_TITLE_CHARACTERS]
+    title = within(one_line(title), MAXIMUM_TITLE_CHARACTERS)
     if not title:
         raise InvalidInput("Please give the conversation a name.")
     return title
@@ -274,13 +274,13 @@ class Feedback:
         """Rate an answer, 1 for helpful, 0 for not helpful, with comment and reason. Replaces an earlier rating.
 
         Raises `NotFound` if the message is not an answer to this person, `InvalidInput` for an unknown rating or
-        reason.
+        reason and for too long a comment.
         """
         if rating not in (0, 1):
             raise InvalidInput(f"A rating has to be 0 or 1, not {rating!r}.")
         if reason not in ("", *REASONS):
             raise InvalidInput(f"A reason has to be one of {', '.join(REASONS)}, not {reason!r}.")
-        comment = re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", "", comment).strip()[:MAXIMUM_COMMENT_CHARACTERS]
+        comment = within(re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", "", comment).strip(), MAXIMUM_COMMENT_CHARACTERS)
         rated = self._database.execute(
             identity,
             "rate_answer",

@@ -32,6 +32,7 @@ from rag.records.time_zones import TimeZones, midnight
 from rag.storage.database import Database
 from rag.storage.sql import queries
 from rag.types import FloatMatrix, Identity, Role, Who
+from rag.types.fields import within
 
 log = logging.getLogger(__name__)
 
@@ -304,10 +305,10 @@ class Gaps:
     def dismiss(self, identity: Identity, gap_id: UUID, reason: str) -> None:
         """Close a gap which needs no document.
 
-        Raises `NotAllowed`, `NotFound`, and `InvalidInput` without a reason or if someone else has handled the gap
-        meanwhile.
+        Raises `NotAllowed`, `NotFound`, and `InvalidInput` without a reason, for too long a reason, or if
+        someone else has handled the gap meanwhile.
         """
-        reason = _clean(reason)[:MAXIMUM_REASON_CHARACTERS]
+        reason = within(_clean(reason), MAXIMUM_REASON_CHARACTERS)
         if not reason:
             raise InvalidInput("Say in a few words why this needs no answer, such as: not about our company.")
         self._change(identity, gap_id, "dismissed", reason=reason)

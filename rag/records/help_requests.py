@@ -19,6 +19,7 @@ from rag.errors import InvalidInput, NotAllowed, NotFound
 from rag.storage.database import Database
 from rag.storage.sql import queries
 from rag.types import Identity, Role, storable
+from rag.types.fields import within
 
 Reason = Literal["wrong", "incomplete", "outdated", "wrong_source", "unanswered", "other"]
 Status = Literal["open", "answered", "dismissed"]
@@ -70,7 +71,8 @@ class HelpRequests:
     def open(self, identity: Identity, message_id: UUID, *, reason: str = "other", comment: str = "") -> HelpRequest:
         """Forward the question behind an answer to managers, once per answer.
 
-        Raises `NotFound` if the message is not an answer to this person, `InvalidInput` for an unknown reason.
+        Raises `NotFound` if the message is not an answer to this person, `InvalidInput` for an unknown reason or
+        too long a comment.
         """
         if reason not in get_args(Reason):
             raise InvalidInput(f"A reason has to be one of {', '.join(get_args(Reason))}, not {reason!r}.")
@@ -80,7 +82,7 @@ class HelpRequests:
             account_id=identity.account_id,
             message_id=message_id,
             reason=reason,
-            comment=_clean(comment)[:MAXIMUM_COMMENT_CHARACTERS],
+            comment=within(_clean(comment), MAXIMUM_COMMENT_CHARACTERS),
         )
         if request_id is None:
             raise NotFound
@@ -123,19 +125,14 @@ class HelpRequests:
         text = _clean(text)
         if not text:
             raise InvalidInput("Please write an answer first.")
-        if len(text) > MAXIMUM_ANSWER_CHARACTERS:
-            raise InvalidInput(
-                f"The answer has {len(text):,} characters, and at most {MAXIMUM_ANSWER_CHARACTERS:,} are kept. "
-                "Please shorten it."
-            )
-        return self._end(identity, request_id, "answered", text)
+        return self._end(identity, request_id, "answered", within(text, MAXIMUM_ANSWER_CHARACTERS))
 
     def dismiss(self, identity: Identity, request_id: UUID, why: str = "") -> HelpRequest:
         """Close a request as a manager without answering; `why` is shown to the person who asked.
 
-        Raises `NotAllowed`, `NotFound`.
+        Raises `NotAllowed`, `NotFound`, or `InvalidInput` for too long a text.
         """
-        return self._end(identity, request_id, "dismissed", _clean(why)[:MAXIMUM_ANSWER_CHARACTERS])
+        return self._end(identity, request_id, "dismissed", within(_clean(why), MAXIMUM_ANSWER_CHARACTERS))
 
     def of_conversation(self, identity: Identity, conversation_id: UUID) -> builtins.list[HelpRequest]:
         """List the help requests from a conversation that belongs to this person."""

@@ -132,5 +132,12 @@ def one_line(value: Any) -> Any:
     return " ".join(re.sub(r"[\x00-\x1f\x7f]", " ", value).split()) if isinstance(value, str) else value
 
 
+def within(text: str, most: int) -> str:
+    """Return a text which somebody wrote, if it is not too long to be kept whole. Raises `InvalidInput`."""
+    if len(text) > most:
+        raise InvalidInput(f"This text has {len(text):,} characters, and at most {most:,} are kept. Please shorten it.")
+    return text
+
+
 def _bound(metadata: list[Any], name: str, default: float) -> float:
     return next((getattr(item, name) for item in metadata if getattr(item, name, None) is not None), default)

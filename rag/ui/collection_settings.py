@@ -378,7 +378,6 @@ def draw_persona(
         name = st.text_input(
             _("Name"),
             key=f"{key}_name",
-            max_chars=120,
             placeholder=_("The person these documents are about"),
             live=True,
             width=420,
@@ -386,7 +385,6 @@ def draw_persona(
         facts = st.text_area(
             _("Facts about this person"),
             key=f"{key}_facts",
-            max_chars=4000,
             placeholder=_(
                 "Facts that are not in the documents: where this person lives, what they look for, how to reach them."
             ),

@@ -159,7 +159,7 @@ def _rename(conversations: Conversations, identity: Identity, target: Conversati
     @st.dialog(_("Rename conversation"), on_dismiss=_close)
     def rename() -> None:
         with st.form("chat_rename", border=False):
-            title = st.text_input(_("Name"), value=target.title, max_chars=200)
+            title = st.text_input(_("Name"), value=target.title)
             if st.form_submit_button(_("Save"), type="primary"):
                 try:
                     conversations.rename(identity, target.id, title)

@@ -81,7 +81,7 @@ def draw_form(
     folders = list(dict.fromkeys([*all_folders(shelves.folders), *filter(None, [document.folder, at_first("folder")])]))
     # Not a Streamlit form: its fields would reach the server only when saved, and Escape would lose them.
     with st.container(key=f"documents_form_{key}"):
-        title = st.text_input(_("Title"), at_first("title"), max_chars=300, **field("title"))
+        title = st.text_input(_("Title"), at_first("title"), **field("title"))
         with st.grid(2, min_column_width=240, vertical_alignment="bottom"):
             language = st.selectbox(
                 _("Language"),

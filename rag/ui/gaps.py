@@ -207,7 +207,7 @@ def _write_answer(identity: Identity, gap: Gap) -> None:
     _draw_nearest(identity, gap)
     today = datetime.now(UTC).date()
     with st.form(f"analytics_gap_answer_{gap.id}", border=False):
-        question = st.text_input(_("Question"), gap.question, max_chars=300)
+        question = st.text_input(_("Question"), gap.question)
         answer = st.text_area(_("Answer"), height=220, placeholder=_("The answer in full sentences."))
         with st.container(horizontal=True):
             owner = st.text_input(

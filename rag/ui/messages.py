@@ -347,7 +347,6 @@ def _draw_rating(message: Message, viewer: Viewer) -> None:
         st.text_area(
             _("What was good?") if rating else _("What was wrong or missing?"),
             key=f"chat_comment_{message.id}",
-            max_chars=2000,
             height=COMMENT_PIXELS,
             placeholder=_("Your administrator reads this."),
         )

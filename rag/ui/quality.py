@@ -501,7 +501,7 @@ def _draw_form(identity: Identity, collection: Collection, golden: GoldenQuestio
     titles = name_labels(files | {entry.file_name: entry.title for entry in names})
     key = f"analytics_golden_form_{golden_id or 'new'}_{hash(golden)}"
     with st.form(key, border=False):
-        question = st.text_input(_("Question"), golden.question, max_chars=500)
+        question = st.text_input(_("Question"), golden.question)
         is_answerable = st.toggle(_("The documents answer this question"), value=golden.is_answerable)
         with st.container(horizontal=True, vertical_alignment="bottom"):
             if len(names) < MOST_DOCUMENTS:

@@ -299,9 +299,14 @@ def test_a_thumb_and_a_comment_are_saved_and_shown_again(
     conversation = UUID(tab.query_params["c"])
     asks_why = f"chat_why_{running.conversations.messages(identity, conversation)[-1].id}"
     assert tab.session_state[asks_why], "a thumb down asks why by itself"
+    tab.text_area[0].set_value("x" * 2001)
+    button(tab, "Send comment").click().run()
+    assert "at most 2,000 are kept" in tab.error[0].value
+    assert (tab.session_state[asks_why], tab.text_area[0].value) == (True, "x" * 2001), "what was written stays"
     tab.text_area[0].set_value("It is 26 days.")
     button(tab, "Send comment").click().run()
     assert not tab.session_state[asks_why]
+    assert not tab.error
     assert running.conversations.messages(identity, conversation)[-1].rating == 0
     with running.database.transaction("demo") as connection:
         assert connection.execute("SELECT rating, comment FROM feedback").fetchall() == [(0, "It is 26 days.")]

@@ -47,6 +47,8 @@ def test_the_conversation_last_used_comes_first(database: Database, collection: 
     second = conversations.create(somebody, collection.id, "Second")
     assert [c.id for c in conversations.list(somebody)] == [second.id, first.id]
     conversations.rename(somebody, first.id, "  Renamed\x00 ")
+    with pytest.raises(InvalidInput, match="201 characters, and at most 200 are kept"):
+        conversations.rename(somebody, first.id, "x" * 201)
     assert [c.title for c in conversations.list(somebody)] == ["Second", "Renamed"]
     conversations.delete(somebody, second.id)
     assert [c.id for c in conversations.list(somebody)] == [first.id]

@@ -67,6 +67,9 @@ def test_another_rating_is_refused(database: Database, asker: Identity, answer_i
         Feedback(database).rate(asker, answer_id, 5)  # type: ignore[arg-type]
 
 
-def test_a_comment_is_kept_up_to_its_limit(database: Database, asker: Identity, answer_id: UUID) -> None:
-    Feedback(database).rate(asker, answer_id, 0, "x" * (MAXIMUM_COMMENT_CHARACTERS + 1))
-    assert ratings(database) == [(0, "x" * MAXIMUM_COMMENT_CHARACTERS)]
+def test_a_comment_is_kept_whole_or_refused(database: Database, asker: Identity, answer_id: UUID) -> None:
+    feedback, longest = Feedback(database), "x" * MAXIMUM_COMMENT_CHARACTERS
+    feedback.rate(asker, answer_id, 0, longest)
+    with pytest.raises(InvalidInput, match=r"2,001 characters, and at most 2,000 are kept"):
+        feedback.rate(asker, answer_id, 0, longest + "x")
+    assert ratings(database) == [(0, longest)]

@@ -8,7 +8,7 @@ import pytest
 from rag.errors import InvalidInput, NotAllowed, NotFound
 from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import Conversations
-from rag.records.help_requests import MAXIMUM_ANSWER_CHARACTERS, HelpRequests
+from rag.records.help_requests import MAXIMUM_ANSWER_CHARACTERS, MAXIMUM_COMMENT_CHARACTERS, HelpRequests
 from rag.storage.database import Database
 from rag.types import Collection, Identity, Question, Role
 from tests.answering.scripted import add_account
@@ -101,8 +101,12 @@ def test_what_cannot_be_kept_is_refused_in_a_sentence(database: Database, collec
     requests = HelpRequests(database)
     with pytest.raises(InvalidInput, match="A reason has to be one of"):
         requests.open(asker, message, reason="boring")
+    with pytest.raises(InvalidInput, match="shorten"):
+        requests.open(asker, message, comment="x" * (MAXIMUM_COMMENT_CHARACTERS + 1))
     opened = requests.open(asker, message)
     with pytest.raises(InvalidInput, match="write an answer"):
         requests.answer(manager, opened.id, " \n ")
     with pytest.raises(InvalidInput, match="shorten"):
         requests.answer(manager, opened.id, "x" * (MAXIMUM_ANSWER_CHARACTERS + 1))
+    with pytest.raises(InvalidInput, match="shorten"):
+        requests.dismiss(manager, opened.id, "x" * (MAXIMUM_ANSWER_CHARACTERS + 1))

@@ -55,6 +55,7 @@ from rag.types import (
     Who,
     storable,
 )
+from rag.types.fields import within
 
 #: The most characters in one call, over all pages.
 MAXIMUM_TEXT_CHARACTERS = 2_000_000
@@ -99,10 +100,10 @@ class DescribedReference:
     category: str = ""
 
     def details(self) -> dict[str, str]:
-        """Return the metadata fields `description` and `category`, without empty values."""
+        """Return the metadata fields `description` and `category`, without empty values. Raises `InvalidInput`."""
         details = {
-            "source_description": self.source_description.strip()[:LONGEST_DESCRIPTION],
-            "category": self.category.strip(),
+            "source_description": within(self.source_description.strip(), LONGEST_DESCRIPTION),
+            "category": within(self.category.strip(), LONGEST_CATEGORY),
         }
         return {name: text for name, text in details.items() if text}
 
@@ -208,7 +209,7 @@ class ReferenceDocuments:
             ("source_description", source_description, LONGEST_DESCRIPTION),
             ("category", category, LONGEST_CATEGORY),
         )
-        details = {name: text.strip()[:longest] for name, text, longest in changes if text is not None}
+        details = {name: within(text.strip(), longest) for name, text, longest in changes if text is not None}
         self._database.execute(
             identity,
             "name_document",
@@ -394,4 +395,4 @@ def _title(title: str) -> str:
     one_line = " ".join(title.split())
     if not one_line:
         raise InvalidInput("A reference document needs a title.")
-    return one_line[:LONGEST_TITLE]
+    return within(one_line, LONGEST_TITLE)
