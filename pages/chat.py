@@ -6,6 +6,7 @@ closing the tab loses nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from uuid import UUID
 
@@ -134,7 +135,7 @@ def rate(message_id: UUID) -> None:
     rating = state[f"chat_rating_{message_id}"]
     if rating is not None:
         comment, reason = (state.get(f"chat_{part}_{message_id}") or "" for part in ("comment", "reason"))
-        if not actions.attempt("chat_problem", running.feedback.rate, identity, message_id, rating, comment, reason):
+        if not succeeds(partial(running.feedback.rate, identity, message_id, rating, comment, reason)):
             return
         # A thumbs-down asks for the reason at once; the form closes when it is sent.
         state[f"chat_why_{message_id}"] = rating == 0 and not (comment or reason)
@@ -152,9 +153,17 @@ def ask_person(message_id: UUID, is_answered: bool) -> None:
             running.feedback.rate(identity, message_id, 0, comment, reason)
         running.help_requests.open(identity, message_id, reason=why, comment=comment)
 
-    if actions.attempt("chat_problem", send):
+    if succeeds(send):
         state[f"chat_why_{message_id}"] = False
         st.toast(_("Sent. The answer will come back into this conversation."), icon=":material/support_agent:")
+
+
+def succeeds(action: Callable[[], object]) -> bool:
+    """Run an action of an answer's form; an error is also shown above the form, which hides the page."""
+    if actions.attempt("chat_problem", action):
+        return True
+    st.toast(plain(state.chat_problem), icon=":material/error:", duration="long")
+    return False
 
 
 def searched_as(message: Message) -> str:

@@ -154,6 +154,20 @@ def pages_for(identity: Identity, collections: Sequence[Collection], *, waiting:
     return {"": asking, _("Manage"): manage, _("Administration"): administer}
 
 
+def open_pages(pages: dict[str, list[st.Page]]) -> int | bool:
+    """Return how many pages the menu shows at first: all but the administration, which would push the conversations
+    out of sight; on its own pages, all.
+    """
+    administration = pages.get(_("Administration"), [])
+    if not administration or requested_path() in {page.url_path for page in administration}:
+        return True
+    return sum(page.visibility == "visible" for group in pages.values() for page in group) - len(administration)
+
+
+def requested_path() -> str:
+    return urlsplit(st.context.url or "").path.strip("/").rpartition("/")[2]
+
+
 def company_mark(identity: Identity) -> bytes:
     """Return the company's logo, loaded once per session; empty without a logo."""
     if "frame_mark" not in st.session_state:
@@ -183,7 +197,7 @@ def say_closed(identity: Identity, pages: dict[str, list[st.Page]]) -> None:
 
     The chat is drawn below.
     """
-    path = urlsplit(st.context.url or "").path.strip("/").rpartition("/")[2]
+    path = requested_path()
     if not path or path in {page.url_path for group in pages.values() for page in group}:
         return
     missing = plain(path[:60])
@@ -225,7 +239,7 @@ st.logo(company_mark(identity) or WORDMARK, size="large")
 st.session_state.frame_collections = services().documents.collections(identity)
 waiting = services().help_requests.count_open(identity) if identity.may(Role.MANAGER) else 0
 pages = pages_for(identity, st.session_state.frame_collections, waiting=waiting)
-page = st.navigation(pages, expanded=True)
+page = st.navigation(pages, expanded=open_pages(pages))
 # A page opened again starts without the state from its last visit.
 st.session_state.frame_is_entered = st.session_state.get("frame_page_path") != page.url_path
 st.session_state.frame_page_path = page.url_path

@@ -297,7 +297,8 @@ def draw_locked(locked: Locked, *, on_dismiss: Callable[[str], None], on_unlock:
     """Ask for a file's password next to its name."""
     with st.container(border=True, key=f"documents_refused_{locked.key}", gap="xsmall"):
         _draw_head(
-            f":orange[:material/lock:] **{plain(locked.name)}** :gray[{file_size(len(locked.content))}]",
+            f":orange[:material/lock:] **{plain(locked.name)}**"
+            + ("" if locked.is_open else f" :gray[{file_size(len(locked.content))}]"),
             f"documents_dismiss_{locked.key}",
             on_dismiss,
             locked.key,

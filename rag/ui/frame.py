@@ -136,7 +136,7 @@ def shell(index: str) -> str:
     before, _, after = changed.partition('name="viewport"')
     _, _, after = after.partition("/>")
     changed = f'{before}name="viewport" content="{VIEWPORT}" />{after}'
-    scripts = "".join(map(script, ("roles", "reading", "escape", "document_rows")))
+    scripts = "".join(map(script, ("roles", "menu", "reading", "escape", "document_rows")))
     return changed.replace("</head>", f"{style('first_paint')}{scripts}</head>")
 
 

@@ -103,7 +103,6 @@ STREAMLIT_WORDS = (
     N_("Page not found"),
     N_("Connection closed"),
     N_("empty"),
-    N_("View more"),
     N_("View less"),
     N_("Sort ascending"),
     N_("Sort descending"),
@@ -142,7 +141,7 @@ STREAMLIT_WORDS = (
 #: Sentences with a number: the English pattern and its translation.
 STREAMLIT_SENTENCES = {
     r"^(.+) per file(?: • (.+))?$": N_("$1 per file"),
-    r"^(\d+)/(\d+)$": "$1/$2",
+    r"^View (\d+) more$": N_("View $1 more"),
     r"^Fullscreen: (.+)$": N_("Fullscreen: $1"),
     r"^Close fullscreen: (.+)$": N_("Close fullscreen: $1"),
     r"^Show/hide columns: (.+)$": N_("Show/hide columns: $1"),

@@ -19,6 +19,8 @@ from rag.language import table_date
 Row = TypeVar("Row")
 #: Pixels, or a Streamlit size; `None` fits the content.
 Width = int | Literal["small", "medium", "large"] | None
+#: Pixels of a head's letter, of one as wide as it is high, and of the space around a head.
+LETTER, SQUARE_LETTER, AROUND = 7.8, 13.2, 16
 by_id: Callable[[Any], Hashable] = attrgetter("id")
 
 
@@ -72,9 +74,17 @@ def badges(values: Iterable[Sequence[str]], colors: Iterable[tuple[str, str]], w
 def draw(columns: Columns, *, alt: str, key: str | None = None, **options: Any) -> Any:
     """Draw a table and return the value from `st.dataframe`, which also takes the `options`."""
     values = {title: column.values if isinstance(column, Column) else column for title, column in columns.items()}
-    looks = {title: column.look for title, column in columns.items() if isinstance(column, Column)}
+    looks = {title: _with_room(title, c.look) for title, c in columns.items() if isinstance(c, Column)}
     frame = pd.DataFrame({title: list(v) if isinstance(v, Iterator) else v for title, v in values.items()})
     return st.dataframe(frame, hide_index=True, placeholder="–", key=key, column_config=looks, alt=alt, **options)
+
+
+def _with_room(title: str, look: Any) -> Any:
+    """Return a column's look, in which a width in pixels has room for the head, in every language."""
+    if not isinstance(look, dict) or not isinstance(look["width"], int):
+        return look
+    letters = sum(SQUARE_LETTER if ord(letter) > 0x2E80 else LETTER for letter in look["label"] or title)
+    return look | {"width": max(look["width"], round(letters + AROUND))}
 
 
 def choose_row(

@@ -332,7 +332,9 @@ def _draw_rating(message: Message, viewer: Viewer) -> None:
             label, type="tertiary", icon=":material/add_comment:", key=f"chat_why_{message.id}", on_change="rerun"
         ),
         # Reserve the height before adding content: a form growing after it opened would reach below the window.
-        st.container(height=FORM_PIXELS if rating else REASONS_PIXELS, border=False),
+        st.container(
+            height=FORM_PIXELS if rating else REASONS_PIXELS, border=False, key=f"chat_form_room_{message.id}"
+        ),
         st.form(f"chat_form_{message.id}", border=False),
     ):
         if not rating:

@@ -221,6 +221,44 @@ def test_all_collections_are_asked_at_once_and_each_source_names_its_own(
     expect(page.locator(".st-key-chat_filter").get_by_text("All collections")).to_be_visible()
 
 
+def test_a_page_opens_at_its_mark_and_leaves_the_answer_where_it_was(
+    offline_product: Product, offline_page: Page
+) -> None:
+    page = offline_page
+    page.set_viewport_size({"width": 1280, "height": 800})
+    open_page(page, offline_product.address)
+    ask(page, QUESTION)
+    settle(page)
+    ask(page, "Is there a company car for junior developers?")
+    settle(page)
+    opener = page.locator(".st-key-chat_now").get_by_role("button", name="Open page").first
+    before = opener.bounding_box()
+    opener.click()
+    view = page.locator(".st-key-page_view")
+    # The passage on car sharing is the last of its page, below the edge of the window.
+    page.wait_for_function("document.querySelector('.st-key-page_view')?.scrollTop > 0")
+    expect(view.locator("img").first).to_be_visible()
+    settle(page)
+    after = opener.bounding_box()
+    assert before is not None
+    assert after is not None
+    assert abs(after["y"] - before["y"]) < 60
+
+
+def test_an_administrators_conversations_are_on_a_laptops_screen(offline_product: Product, offline_page: Page) -> None:
+    page = offline_page
+    page.set_viewport_size({"width": 1280, "height": 800})
+    open_page(page, offline_product.address)
+    ask(page, QUESTION)
+    settle(page)
+    expect(page.locator("[class*=st-key-chat_open_]").first).to_be_in_viewport()
+    page.get_by_test_id("stSidebarNavViewButton").click()
+    expect(page.get_by_role("link", name="Audit log")).to_be_visible()
+    page.get_by_test_id("stSidebarNavViewButton").click()
+    open_page(page, offline_product.address + "/audit")
+    expect(page.get_by_role("link", name="Audit log")).to_be_visible()
+
+
 def test_the_account_stays_on_the_screen_below_every_list_of_conversations(
     offline_product: Product, browser: Browser, offline_admin: BrowserContext
 ) -> None:

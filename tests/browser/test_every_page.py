@@ -316,6 +316,25 @@ def test_on_a_phone_a_card_shows_what_is_in_its_collection(offline_product: Prod
     assert button["height"] < 60
 
 
+def test_on_a_phone_the_menu_closes_after_each_choice_and_is_closed_when_a_page_opens(
+    offline_product: Product, phone: Page
+) -> None:
+    open_page(phone, offline_product.address)
+    ask(phone, QUESTION)
+    settle(phone)
+    menu, opener = phone.get_by_test_id("stSidebar"), phone.get_by_test_id("stExpandSidebarButton")
+    for choice in (".st-key-chat_new button", "[class*=st-key-chat_open_] button"):
+        opener.tap()
+        expect(menu).to_have_attribute("data-collapsed", "false")
+        phone.locator(choice).first.tap()
+        expect(menu).to_have_attribute("data-collapsed", "true")
+        settle(phone)
+    opener.tap()
+    expect(menu).to_have_attribute("data-collapsed", "false")
+    open_page(phone, offline_product.address)
+    expect(menu).to_have_attribute("data-collapsed", "true")
+
+
 def test_on_a_phone_a_long_answer_is_read_from_its_beginning(
     product: Product, browser: Browser, admin: BrowserContext, shared_standin: ProviderStandin
 ) -> None:

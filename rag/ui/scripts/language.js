@@ -12,7 +12,7 @@ if (!window.hrAssistantSpeaks) {
     '[data-testid="stDataFrameColumnVisibilityMenu"],[data-testid="stDataFrameColumnFormattingMenu"],' +
     '[data-testid="stTabsScrollLeft"],[data-testid="stTabsScrollRight"],' +
     '[data-testid="stSidebarNav"],[data-testid="stSidebarLogo"],[data-testid="stLogoLink"],' +
-    '[data-testid="stElementToolbar"],[data-testid="stTextInput"],[data-testid="InputInstructions"],' +
+    '[data-testid="stElementToolbar"],[data-testid="stTextInput"],' +
     '[data-testid="stDialog"] > button,[data-testid="stSidebarHeader"],[data-testid="stSidebarCollapseButton"],' +
     '[data-testid="stExpandSidebarButton"],[data-testid="stChatInput"],[data-testid="stPagination"],' +
     '[data-testid="stCode"] button,[data-testid="stCodeCopyButton"],' +

@@ -43,6 +43,34 @@ if (!window.hrAssistantChips) {
     if (chip) show(chip); else hide();
   }, true);
   addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); }, true);
+  // Beside an opened page the answers are narrower and longer: what was clicked stays where it was.
+  const keepPlace = (clicked) => {
+    const block = clicked.closest("[data-testid=stMainBlockContainer]");
+    if (!block) return;
+    const { top } = clicked.getBoundingClientRect(), width = block.clientWidth;
+    const watcher = new ResizeObserver(() => {
+      if (block.clientWidth === width) return;
+      watcher.disconnect();
+      document.getElementById("stMain").scrollTop += clicked.getBoundingClientRect().top - top;
+    });
+    watcher.observe(block);
+    setTimeout(() => watcher.disconnect(), 10000);
+  };
+  // A page opens at its mark, which may be at its end: the first line with the colour of a sentence, else a passage.
+  document.addEventListener("load", ({ target }) => {
+    const view = target instanceof HTMLImageElement && target.closest(".st-key-page_view");
+    if (!view || !target.src.includes("highlight=")) return;
+    const [width, height] = [64, 512], drawn = new OffscreenCanvas(width, height).getContext("2d");
+    drawn.drawImage(target, 0, 0, width, height);
+    const { data } = drawn.getImageData(0, 0, width, height);
+    const line = (yellow) => {
+      for (let at = 0; at < data.length; at += 4) if (data[at] - data[at + 2] > yellow) return at / 4 / width / height;
+      return null;
+    };
+    const share = line(110) ?? line(45), page = target.getBoundingClientRect(), { top } = view.getBoundingClientRect();
+    const below = page.top + share * page.height - top - view.clientHeight / 2;
+    if (share !== null && below > 0) view.scrollTop += below;
+  }, true);
   const open = (source) => {
     const button = () => document.querySelector(".st-key-" + source.dataset.opener + " button");
     if (button()) return button().click();
@@ -63,8 +91,11 @@ if (!window.hrAssistantChips) {
       event.preventDefault();
       event.stopPropagation();
       hide();
+      keepPlace(event.target);
       return open(source);
     }
+    const opener = event.target instanceof Element && event.target.closest('[class*="_open_"] button');
+    if (opener) keepPlace(opener);
     const copy = event.target instanceof Element && event.target.closest(".hr-copy");
     if (copy) {
       const words = copy.lastElementChild;
