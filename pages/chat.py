@@ -159,9 +159,9 @@ def ask_person(message_id: UUID, is_answered: bool) -> None:
 
 
 def succeeds(action: Callable[[], object]) -> bool:
-    """Run an action of an answer's form; an error is also shown above the form, which hides the page."""
     if actions.attempt("chat_problem", action):
         return True
+    # The open form hides the page.
     st.toast(plain(state.chat_problem), icon=":material/error:", duration="long")
     return False
 

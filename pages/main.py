@@ -155,9 +155,7 @@ def pages_for(identity: Identity, collections: Sequence[Collection], *, waiting:
 
 
 def open_pages(pages: dict[str, list[st.Page]]) -> int | bool:
-    """Return how many pages the menu shows at first: all but the administration, which would push the conversations
-    out of sight; on its own pages, all.
-    """
+    """Count the pages the menu shows first: without the administration, which would hide the conversations."""
     administration = pages.get(_("Administration"), [])
     if not administration or requested_path() in {page.url_path for page in administration}:
         return True

@@ -19,7 +19,7 @@ from rag.language import table_date
 Row = TypeVar("Row")
 #: Pixels, or a Streamlit size; `None` fits the content.
 Width = int | Literal["small", "medium", "large"] | None
-#: Pixels of a head's letter, of one as wide as it is high, and of the space around a head.
+#: Pixels of a letter in a head, of a square letter, and of the space around a head.
 LETTER, SQUARE_LETTER, AROUND = 7.8, 13.2, 16
 by_id: Callable[[Any], Hashable] = attrgetter("id")
 
@@ -80,7 +80,6 @@ def draw(columns: Columns, *, alt: str, key: str | None = None, **options: Any) 
 
 
 def _with_room(title: str, look: Any) -> Any:
-    """Return a column's look, in which a width in pixels has room for the head, in every language."""
     if not isinstance(look, dict) or not isinstance(look["width"], int):
         return look
     letters = sum(SQUARE_LETTER if ord(letter) > 0x2E80 else LETTER for letter in look["label"] or title)
