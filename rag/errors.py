@@ -336,7 +336,7 @@ class ReadingTookTooLong(DocumentError):
 
 
 class WorkKeepsDying(DocumentError):
-    """Reading this file crashed again and again, so the file was set aside. Export the file again and upload it."""
+    """Reading this file failed again and again, so it is no longer tried. Export the file again and upload it."""
 
 
 class StepNotPossible(DocumentError):

@@ -298,7 +298,7 @@ def person_from(claims: dict[str, Any], issuer: str) -> ExternalPerson:
     """
     audience = claims.get("aud")
     if claims.get("iss") != issuer or "authenticated" not in (audience if isinstance(audience, list) else [audience]):
-        raise ProviderAnswerInvalid("Supabase sent a token that was not made for this project.")
+        raise ProviderAnswerInvalid("Supabase sent sign-in data that was not made for this project.")
     stored = claims.get("app_metadata") or {}
     tenant, role = stored.get("tenant"), stored.get("role") or Role.EMPLOYEE
     if not isinstance(tenant, str) or not tenant:

@@ -58,7 +58,7 @@ WITHDRAWN: dict[Trouble, str] = {
     "unsupported": N_(
         "The language model's answer was withdrawn, because most of it is not in the passages that it names."
     ),
-    "says nothing": N_("The language model's answer was withdrawn, because it stated nothing."),
+    "says nothing": N_("The language model's answer was withdrawn, because it contained no statement."),
 }
 
 

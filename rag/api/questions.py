@@ -157,7 +157,7 @@ class ChatOptions(SearchOptions):
         default=None,
         ge=0,
         le=int(SETTINGS["follow_ups"].maximum),
-        description="Next questions to suggest. Default: what the collection suggests with the profile portfolio, "
+        description="Suggested questions to suggest. Default: what the collection suggests with the profile portfolio, "
         "whose document (001) ends an answer with them; 0 with any other.",
     )
 
@@ -232,7 +232,7 @@ class ChatAnswer(ApiModel):
         "documents do not answer, those that came nearest."
     )
     latency_ms: int
-    follow_ups: list[str] | None = Field(default=None, description="Next questions, where they were asked for.")
+    follow_ups: list[str] | None = Field(default=None, description="Suggested questions, where they were asked for.")
     source_names: list[str] | None = Field(
         default=None, description="With the profile portfolio, as its document has it: each source once, by its title."
     )

@@ -177,7 +177,7 @@ def ask_question(parts: Services, arguments: argparse.Namespace, output: Output,
                 title = with_folder(citation.title, citation.folder)
                 output.out(f"[{citation.number}] {title}, {where}{place}\n")
             if event.follow_ups:
-                output.out("\n".join(["\nNext questions:", *event.follow_ups, ""]))
+                output.out("\n".join(["\nSuggested questions:", *event.follow_ups, ""]))
             doubts = dict.fromkeys(claim for citation in event.citations for claim in citation.unsupported)
             say(
                 [*(f"Check this sentence, its source does not say it: “{claim}”" for claim in doubts), *event.notices],

@@ -87,7 +87,7 @@ class DocumentMetadata:
         if changes.language is not None and changes.language not in LANGUAGES:
             raise InvalidInput(f"The language has to be one of {', '.join(LANGUAGES.values())}.")
         if changes.valid_from and changes.valid_until and changes.valid_until < changes.valid_from:
-            raise InvalidInput("A document cannot end before it begins: “valid until” has to be after “valid from”.")
+            raise InvalidInput("“Valid until” has to be after “Valid from”.")
         parameters = {
             "document_ids": list(document_ids),
             "title": None if changes.title is None else normal_title(changes.title),

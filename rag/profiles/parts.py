@@ -329,7 +329,7 @@ class Search(Part):
         0.7, "Required similarity",
         "0: two texts have nothing in common. 1: they are the same. With a higher value, fewer passages count as an "
         "answer. Each search model needs its own value.",
-        unit="cosine similarity", bounds=(-1, 1), applies="per call", source="004 SIMILARITY_THRESHOLD",
+        unit="similarity", bounds=(-1, 1), applies="per call", source="004 SIMILARITY_THRESHOLD",
         only_with=("threshold_mode", ("absolute",)))
     strict_threshold: bool = setting(
         False, "Leave out passages that are not similar enough",
@@ -467,9 +467,8 @@ class Ranking(Part):
         applies="per call", source="000 Search Configuration Options", only_with=("reranking", (True,)))
     rerank_each_wording: bool = setting(
         True, "Second sorting in both languages",
-        "Passages in the question's language are compared with the question itself, all other passages with its "
-        "translation. If the search finds both kinds, this takes two calls. Off: one call compares all passages with "
-        "the translation.",
+        "Passages in the language of the question are compared with the question, other passages with its translation. "
+        "This can take two calls. Off: one call, with the translation only.",
         source="measured; 004 calls the reranker once", only_with=("reranking", (True,)))
     rerank_format: Text = setting(
         "", "What the model for the second sorting reads",
@@ -581,8 +580,8 @@ class Answer(Part):
         0, "Text given to the model, in characters", "The same limit in characters. 0: no such limit.",
         unit="characters", bounds=(0, 1_000_000), source="001 Query Processing")
     source_prompt: bool = setting(
-        False, "Original prompt",
-        "If the profile has an original prompt, the model gets exactly this prompt.",
+        False, "Original instructions (prompt)",
+        "If the profile has original instructions (a prompt), the model gets exactly these instructions.",
         source="000 Gemini Inference")
     numbered_passages: bool = setting(
         True, "Number the passages",
@@ -617,7 +616,7 @@ class Answer(Part):
         "If most of an answer is not in its passages, the documents are quoted instead. Off: the answer stays, and "
         "its sentences without a source are pointed out.", source="chosen")
     follow_ups: int = setting(
-        3, "Next questions", "How many questions are suggested below an answer. 0: none.", bounds=(0, 5),
+        3, "Suggested questions", "How many questions are suggested below an answer. 0: none.", bounds=(0, 5),
         applies="per call", source="001 Query Processing")
 
 

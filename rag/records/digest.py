@@ -139,7 +139,7 @@ def _percent(share: float | None) -> str:
 
 
 def _dollars(cost: Decimal | None) -> str:
-    return _("price unknown") if cost is None else dollars(cost, 2)
+    return _("price not known") if cost is None else dollars(cost, 2)
 
 
 def _seconds(summary: Summary, stage: str) -> tuple[str, str]:

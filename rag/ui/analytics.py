@@ -65,7 +65,7 @@ COSTS_BY: Mapping[CostsBy, str] = {
     "purpose": N_("Purpose"),
 }
 UNITS: Mapping[Unit, str] = {"day": N_("By day"), "week": N_("By week"), "month": N_("By month")}
-PERCENTILES = {"p50": N_("Half within"), "p95": N_("95 % within")}
+PERCENTILES = {"p50": N_("Time for half of the answers"), "p95": N_("Time for 95 % of the answers")}
 WAITED = {WHOLE: N_("Time to the whole answer"), FIRST: N_("Time to the first words")} | {
     stage: STAGE_NAMES[stage] for stage in STAGES
 }
@@ -163,7 +163,7 @@ def draw_metrics(who: Identity, summary: Summary, period: Period, *, zone: str, 
             ),
         )
         draw_metric(
-            _("Cost"), _("price unknown") if now.known_cost is None else plain(money(now.known_cost)),
+            _("Cost"), _("price not known") if now.known_cost is None else plain(money(now.known_cost)),
             grown(now.cost, before.cost, "inverse"), trend=Trend([float(day.cost) for day in days], "area"),
             help_text=_("All recorded costs: questions, searches by programs, test runs, and the processing of "
                         "documents with text recognition."),

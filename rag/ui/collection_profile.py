@@ -138,7 +138,7 @@ def embedder_line(option: EmbedderOption) -> str:
 def price_line(option: EmbedderOption) -> str:
     price = embedding_price(option.provider, option.model)
     if price is None:
-        return _("no price known")
+        return _("price not known")
     return _("${normalize} per million tokens", normalize=f"{price.normalize():f}") if price else _("free")
 
 

@@ -1,4 +1,4 @@
-"""Format numbers, sizes, times and document states. An unknown price is "price unknown", never zero."""
+"""Format numbers, sizes, times and document states. An unknown price is "price not known", never zero."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rag.ingestion.loaders.format_table import file_formats
 from rag.language import N_, _
 from rag.types import ChunkingMethod, DocumentStatus, PdfType
 
-UNPRICED = N_("price unknown")
+UNPRICED = N_("price not known")
 
 
 WITHOUT_PAGES = tuple(ending for loader in file_formats().loaders if not loader.has_pages for ending in loader.endings)
 
 
 def money(dollars: Decimal | float | None) -> str:
-    """Format US dollars: four decimals below a dollar, two from a dollar on; `None` gives "price unknown"."""
+    """Format US dollars: four decimals below a dollar, two from a dollar on; `None` gives "price not known"."""
     if dollars is None:
         return _(UNPRICED)
     amount = Decimal(str(dollars))

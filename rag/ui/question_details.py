@@ -55,7 +55,7 @@ def cost_words(cost: Any, is_priced: bool) -> str:
     """
     if is_priced:
         return money(cost)
-    return _("{cost} + calls without a price", cost=money(cost)) if cost else _("price unknown")
+    return _("{cost} + calls without a price", cost=money(cost)) if cost else _("price not known")
 
 
 def known_cost_words(cost: Any, is_priced: bool) -> str:
@@ -205,7 +205,7 @@ def _draw_prompt(entry: ChatLogEntry) -> None:
     if not prompt.messages:
         st.caption(_("No model was asked: the answer quotes these passages."))
         return
-    with st.expander(_("The prompt as it was sent"), icon=":material/prompt_suggestion:"):
+    with st.expander(_("The text that was sent to the model (prompt)"), icon=":material/prompt_suggestion:"):
         for role, content in prompt.messages:
             st.caption(_(ROLE_NAMES.get(role, ROLE_NAMES["user"])))
             st.code(content, language=None, wrap_lines=True)

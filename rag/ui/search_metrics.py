@@ -81,7 +81,7 @@ def _draw_changes(searches: Sequence[LoggedSearch]) -> None:
             )  # fmt: skip
             if reranked.place is not None:
                 st.metric(
-                    _("Place before the second sorting"), f"{reranked.place:g}",
+                    _("Earlier place of the passages that are now first"), f"{reranked.place:g}",
                     help=_("The middle value (median) of the places that these passages had before the second sorting "
                            "put them first."),
                 )  # fmt: skip

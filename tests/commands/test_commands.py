@@ -200,11 +200,11 @@ def test_next_questions_are_written_where_the_profile_has_them_and_paid_for_nowh
         lambda messages: suggested if "Suggest 3" in str(messages[0]["content"]) else "Office 49 closes at 18:49 [1]."
     )
     calls = provider_standin.calls["chat"]
-    assert "Next questions" not in command(*ask).stdout
+    assert "Suggested questions" not in command(*ask).stdout
     assert provider_standin.calls["chat"] == calls + 1
     with database.transaction("demo") as connection:
         connection.execute("UPDATE collections SET profile = 'portfolio' WHERE id = %s", (rules.id,))
-    assert command(*ask).stdout.endswith(f"\n\nNext questions:\n{suggested}\n")
+    assert command(*ask).stdout.endswith(f"\n\nSuggested questions:\n{suggested}\n")
 
 
 def test_all_collections_are_searched_and_asked_and_each_source_names_its_own(

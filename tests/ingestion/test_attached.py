@@ -141,7 +141,7 @@ def test_each_becomes_a_document_that_answers_and_the_host_says_so(
         work(admin.tenant_id, document.id)
     assert {d.status for d in find_documents(database, admin.tenant_id)} == {DocumentStatus.ESTIMATED}
     (said,) = (page.warnings for page in library.pages(admin, host.id) if page.number == 1)
-    assert said[-1] == "2 attached files are documents of their own: jubilee.pdf, table.csv."
+    assert said[-1] == "2 attached files were added as separate documents: jubilee.pdf, table.csv."
 
 
 def test_a_file_that_is_stored_already_is_not_stored_twice_and_a_damaged_one_is_named(
@@ -157,7 +157,7 @@ def test_a_file_that_is_stored_already_is_not_stored_twice_and_a_damaged_one_is_
     (said,) = (page.warnings for page in library.pages(admin, host.id))
     assert list(said)[-2:] == [
         "This file has 2 attachments that were not read: broken.docx, x.exe.",
-        "2 attached files are documents of their own: jubilee.pdf, table.csv.",
+        "2 attached files were added as separate documents: jubilee.pdf, table.csv.",
     ]
 
 

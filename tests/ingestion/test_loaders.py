@@ -239,7 +239,7 @@ def test_a_guessed_encoding_and_letters_that_cannot_be_decoded_are_named() -> No
     broken = "Für alle Beschäftigten gelten fünf Tage über Weihnachten, ".encode() * 9 + b"\xff und mehr."
     page = read(broken, "a.txt").pages[0]
     assert page.text.startswith("Für alle Beschäftigten")
-    assert page.warnings == ("1 character could not be decoded.",)
+    assert page.warnings == ("1 character could not be read.",)
 
 
 @settings(max_examples=100, deadline=None)

@@ -493,7 +493,7 @@ def test_all_are_confirmed_at_once_for_their_total(page: AppTest, app_services: 
     page.run()
     button = page.button("documents_confirm_all")
     assert button.label == r"Process all 2 (\$0\.0019, plus items with no known price)"
-    assert "Metadata price unknown · **Total price unknown**" in words(page)
+    assert "Metadata price not known · **Total price not known**" in words(page)
 
     button.click().run()
 
@@ -676,7 +676,7 @@ def test_many_finished_documents_are_one_table_with_the_cost_of_each_step(
     assert "**4 documents** are ready" in words(page)
     table = page.dataframe[0].value
     assert sorted(table["Title"]) == ["A", "B", "C", "D"]
-    assert set(table["Metadata"]) == {"price unknown"}
+    assert set(table["Metadata"]) == {"price not known"}
     page.button("documents_done_all").click().run()
     assert "are ready" not in words(page)
 
@@ -705,7 +705,7 @@ def test_the_table_shows_every_document_and_an_unknown_price_as_unpriced(page: A
     table = page.dataframe[0].value
     assert list(table["Title"]) == ["Old scan", "Travel", "Handbook"]
     assert [status[0] for status in table["Status"]] == ["Needs text recognition", "Ready", "Ready"]
-    assert list(table["Cost"]) == ["–", "price unknown", "$0.0019"]
+    assert list(table["Cost"]) == ["–", "price not known", "$0.0019"]
     assert list(table["File name"]) == ["Old scan.pdf", "Travel.pdf", "Handbook.pdf"]
     assert list(table["Owner"]) == ["Admin"] * 3
     assert r"\$0\.0019 spent on reading them · 1 document without a price" in words(page)

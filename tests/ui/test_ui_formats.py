@@ -16,7 +16,7 @@ NOW = datetime(2026, 11, 21, 14, 5, tzinfo=UTC)
 @pytest.mark.parametrize(
     ("dollars", "shown"),
     [
-        pytest.param(None, "price unknown", id="unknown is never zero"),
+        pytest.param(None, "price not known", id="unknown is never zero"),
         (Decimal(0), "$0.00"),
         (Decimal("0.00000001"), "<$0.0001"),
         (Decimal("0.0021"), "$0.0021"),

@@ -19,7 +19,7 @@ import chardet
 
 #: Warnings for a file in an undeclared encoding other than UTF-8.
 ENCODED = "This file was read as {encoding}."
-MISSING = ("1 character could not be decoded.", "{count} characters could not be decoded.")
+MISSING = ("1 character could not be read.", "{count} characters could not be read.")
 #: The UTF-32 mark starts with the UTF-16 mark and is tried first.
 MARKS = (
     (codecs.BOM_UTF8, "utf-8"),

@@ -59,8 +59,8 @@ UNREAD_ATTACHMENTS = (
 )
 #: Remark on attached files with documents in the library.
 SEPARATE_ATTACHMENTS = (
-    "The attached file is a document of its own: {names}.",
-    "{count} attached files are documents of their own: {names}.",
+    "The attached file was added as a separate document: {names}.",
+    "{count} attached files were added as separate documents: {names}.",
 )
 MOST_NAMED = 10
 #: Warning for an empty page.
