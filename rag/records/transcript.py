@@ -125,7 +125,7 @@ def _add_link(paragraph: Paragraph, text: str, address: str) -> None:
 
 
 def source_title(source: dict[str, Any]) -> str:
-    """Return a source's link text: `Handbook (handbook.pdf), p. 3–4, HR documents`."""
+    """Return a source's link text: `Handbook (handbook.pdf), pp. 3–4, HR documents`."""
     first_page, last_page = int(source.get("first_page") or 1), int(source.get("last_page") or 1)
     title, file_name = (str(source.get(name) or "") for name in ("title", "file_name"))
     label = f"{title} ({file_name})" if title and file_name and title != file_name else title or file_name

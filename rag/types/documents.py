@@ -30,9 +30,8 @@ def page_path(document_id: UUID | str, page: int = 1) -> str:
 
 
 def title_with_pages(title: str, first_page: int, last_page: int) -> str:
-    """Format a title with its pages, for files and other programs: "Employee handbook, p. 3–4"."""
-    last = f"–{last_page}" if last_page > first_page else ""
-    return f"{title}, p. {first_page}{last}"
+    """Format a title with its pages, for files and other programs: "Employee handbook, pp. 3–4"."""
+    return f"{title}, pp. {first_page}–{last_page}" if last_page > first_page else f"{title}, p. {first_page}"
 
 
 class DocumentStatus(StrEnum):

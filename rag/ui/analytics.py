@@ -287,7 +287,7 @@ def draw_overview(
 
     `choose` is called with the row which a person selects.
     """
-    left, right = st.columns([4, 5])
+    left, right = st.columns([2, 3])
     days = summary.by_day
     with left.container(border=True, height="stretch"):
         st.header(_("How questions ended"), anchor=False)

@@ -91,7 +91,7 @@ def test_a_page_that_is_not_there_says_whom_to_ask_and_to_an_administrator_what_
     assert own == ["There is no page “payroll” here. Choose one in the menu, or ask below."]
     for role in (Role.EMPLOYEE, Role.MANAGER):
         (sentence,) = [w.value for w in signed_in(role)[0].run().warning]
-        assert sentence.endswith(f"or it is not open to you. Whom to ask: {plain(admin.name)}.")
+        assert sentence.endswith(f"or you may not open it. You can ask: {plain(admin.name)}.")
 
 
 def test_the_account_block_shows_who_is_signed_in_and_signs_out_by_a_form(signed_in: SignIn) -> None:

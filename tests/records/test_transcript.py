@@ -79,7 +79,7 @@ def test_both_files_hold_questions_answers_a_persons_answer_and_links_to_the_pag
     paragraphs = [p.text for p in document.paragraphs]
     assert paragraphs[0] == "Annual leave"
     assert "How many days? And for part-time?" in paragraphs
-    assert "[1] Handbook [2026] (handbook.pdf), p. 3–4, HR documents" in paragraphs
+    assert "[1] Handbook [2026] (handbook.pdf), pp. 3–4, HR documents" in paragraphs
     assert {"booked early", "Kim", "Part-time is pro rata.", ARABIC} <= set(paragraphs)
     assert [[cell.text for cell in row.cells] for row in document.tables[0].rows] == [["Years", "Days"], ["5", "28"]]
     answer = next(p for p in document.paragraphs if "25 days" in p.text)
@@ -88,7 +88,7 @@ def test_both_files_hold_questions_answers_a_persons_answer_and_links_to_the_pag
     assert notice.runs[0].italic
 
     html = MarkdownIt("commonmark").enable("table").render(to_markdown(conversation(), TALK, address=ADDRESS))
-    assert f'<a href="{link}">Handbook [2026] (handbook.pdf), p. 3–4, HR documents</a>' in html
+    assert f'<a href="{link}">Handbook [2026] (handbook.pdf), pp. 3–4, HR documents</a>' in html
     assert "<strong>25 days</strong>" in html
     assert "<strong>Kim:</strong> Part-time is pro rata." in html
     assert ARABIC in html

@@ -22,7 +22,7 @@ def entry(action: str, **changes: Any) -> AuditEntry:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        pytest.param({"status": ["estimated", "processing"]}, "status: to confirm → processing", id="status"),
+        pytest.param({"status": ["estimated", "processing"]}, "status: to be confirmed → processing", id="status"),
         pytest.param({"name": ["estimated", "failed"]}, "name: estimated → failed", id="a name that is also a status"),
         pytest.param(
             {"expires_at": [None, "2026-11-24T07:02:14.998437+00:00"]},

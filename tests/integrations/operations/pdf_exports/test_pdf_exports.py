@@ -52,7 +52,7 @@ def test_a_pdf_holds_the_same_and_nothing_hostile_acts_in_it() -> None:
     said = " ".join(text.split())
     for wanted in ("Annual leave", "How many days? And for part-time?", "You have 25 days [1].", "Years Days 5 28"):
         assert wanted in said
-    source_line = "[1] Handbook [2026] (handbook.pdf), p. 3–4, HR documents"
+    source_line = "[1] Handbook [2026] (handbook.pdf), pp. 3–4, HR documents"
     assert f"• booked early • in the portal {source_line} Kim: Part-time is pro rata." in said
     assert "Nothing in the documents answers this." in said
 
