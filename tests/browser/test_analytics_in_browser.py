@@ -121,6 +121,21 @@ def test_a_link_opens_the_view_for_whoever_reads_german(
     context.close()
 
 
+def test_the_names_of_the_figures_are_whole_in_german_on_a_laptop(
+    company: tuple[Product, BrowserContext], tab: Page
+) -> None:
+    product, context = company
+    context.add_cookies([{"name": "hr_language", "value": "de", "url": product.address}])
+    tab.set_viewport_size({"width": 1280, "height": 800})
+    tab.goto(f"{product.address}/analytics")
+    names = tab.locator("[data-testid=stMetricLabel] [data-testid=stMarkdownContainer]")
+    expect(names).to_have_count(8)
+    settle(tab)
+    cut = names.evaluate_all("all => all.filter(one => one.scrollWidth > one.clientWidth).map(one => one.innerText)")
+    context.clear_cookies(name="hr_language")
+    assert cut == []
+
+
 def test_a_golden_question_is_written_changed_and_taken_out_as_a_file(
     company: tuple[Product, BrowserContext], tab: Page
 ) -> None:
