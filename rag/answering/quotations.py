@@ -24,7 +24,7 @@ LONGEST_SENTENCE = 420
 #: The most items quoted from a list.
 LONGEST_LIST = 8
 #: For a question how to do something: the most steps quoted from a list, and the most characters in these steps.
-MOST_STEPS, LONGEST_STEPS = 10, 700
+MOST_STEPS, LONGEST_STEPS = 10, 1200
 #: Lowest share of common terms for two sentences with the same content.
 SAME = 0.7
 #: The most words in which two documents' copies of a sentence may differ, for example a name.
@@ -57,6 +57,9 @@ OPENS_LIST = re.compile(
     re.IGNORECASE,
 )
 
+STEP_NUMBER = re.compile(r"\(?\d{1,2}[.)]")
+#: Markdown's line break, set before each step in a procedure.
+LINE_BREAK = "  \n"
 #: The end of an item or line after which the list's sentence goes on.
 CONTINUES = re.compile(r"(?:[…;；,，、]|\b(?:and|or|en|of|und|oder|sowie|et|ou|y|o|e|oraz|lub|ve|veya))$")
 
@@ -435,12 +438,16 @@ def _steps_around(by_place: dict[tuple[int, int], CandidateSentence], passage: i
         steps.insert(0, before.position)
     while (following := by_place.get((passage, steps[-1] + 1))) is not None and following.step:
         steps.append(following.position)
+    count = len({by_place[passage, step].step for step in steps})
     characters = sum(len(by_place[passage, step].text) for step in steps)
-    return steps if len(steps) <= MOST_STEPS and characters <= LONGEST_STEPS else []
+    return steps if count <= MOST_STEPS and characters <= LONGEST_STEPS else []
 
 
 def _join(run: Sequence[str]) -> str:
     text = run[0]
     for part in run[1:]:
-        text += (" " if ends(text) or CONTINUES.search(text) or part == "…" else "; ") + part
+        if STEP_NUMBER.fullmatch(part):
+            text += LINE_BREAK + part
+        else:
+            text += (" " if ends(text) or CONTINUES.search(text) or part == "…" else "; ") + part
     return text.replace(".** **", ". ")

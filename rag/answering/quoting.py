@@ -273,7 +273,7 @@ SAME_PLACE, SAME_WORDS = 55.0, 90.0
 FEW_WORDS = 8
 FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
 THOUSANDS = re.compile(r"[.,](?=\d{3}(?!\d))")
-QUOTED = re.compile("“(.*?)”")
+QUOTED = re.compile("“(.*?)”", re.DOTALL)
 
 
 class SinceReply(NamedTuple):

@@ -261,7 +261,7 @@ def _units_of_prose(text: str, first_block: int) -> list[Unit]:
     `first_block` is the first paragraph's number.
     """
     units: list[Unit] = []
-    for number, block in enumerate(re.split(r"\n\s*\n", text), first_block):
+    for number, block in enumerate(_paragraphs(text), first_block):
         begin = len(units)
         text_lines = [line for line in block.splitlines() if line.strip()]
         lines = [" ".join(line.split()) for line in text_lines]
@@ -273,26 +273,45 @@ def _units_of_prose(text: str, first_block: int) -> list[Unit]:
         fields = _fields(lines)
         # Indented lines continue the list item above.
         hanging = [line[0].isspace() and not BULLET.match(line) and BULLET.match(lines[0]) for line in text_lines]
+        last_step = max((place for place, line in enumerate(lines) if line in steps), default=0)
         unit = ""
         step = 0
-        for line, following, hangs, is_followed in zip_longest(lines, lines[1:], hanging, hanging[1:], fillvalue=""):
+        for place, (line, following, hangs, is_followed) in enumerate(
+            zip_longest(lines, lines[1:], hanging, hanging[1:], fillvalue="")
+        ):
             if line in fields:
                 units.extend([*(_split(unit, step) if unit else ()), Unit(line, "row")])
                 unit, step = "", 0
                 continue
             if unit and (BULLET.match(line) or ends(unit)):
                 units.extend(_split(unit, step))
-                unit, step = "", step if hangs else 0
+                # Choices within a step belong to the step.
+                unit, step = "", step if hangs or place < last_step else 0
             unit = f"{unit} {line}" if unit else line
             step = steps.get(line, step)
             is_listed = bool(units) and units[-1].text.endswith(":")
             if not is_followed and _is_broken(line, following, unit, width, is_listed=is_listed):
                 units.extend(_split(unit, step))
-                unit, step = "", 0
+                unit, step = "", step if place < last_step else 0
         if unit:
             units.extend(_split(unit, step))
         units[begin:] = [replace(unit, block=number) for unit in units[begin:]]
     return [unit for unit in units if len(unit.text) > 1]
+
+
+def _paragraphs(text: str) -> list[str]:
+    """Divide a text at blank lines, but not within a numbered list: "1. Log in.", "2. Press send."."""
+    paragraphs: list[str] = []
+    number = 0
+    for paragraph in re.split(r"\n\s*\n(?=[^\S\n]*\S)", text):
+        item = STEP.match(paragraph)
+        if number and ((item and int(item[1]) == number + 1) or paragraph[0].isspace()):
+            paragraphs[-1] += f"\n{paragraph}"
+        else:
+            paragraphs.append(paragraph)
+            number = 0
+        number = max((int(step[1]) for line in paragraph.splitlines() if (step := STEP.match(line))), default=number)
+    return paragraphs
 
 
 def _steps(lines: list[str]) -> dict[str, int]:

@@ -1671,6 +1671,25 @@ def test_a_list_of_steps_is_quoted_whole(question: str, language: str) -> None:
     assert places == sorted(places)
 
 
+@pytest.mark.parametrize(
+    "steps",
+    [
+        STEPS.replace("\n2", "\n\n2").replace("\n3", "\n\n3").replace("\n4", "\n\n4").replace("\n5", "\n\n5"),
+        STEPS.replace("New request'.", "New request'.\n\n   It is the green one."),
+        STEPS.replace("request'.\n4. Select", "request' and select:\n   * Holiday\n   * Unpaid leave\n4. Choose"),
+        STEPS.replace("request'.\n4. Select", "request' and select:\n\n   - Holiday\n   - Unpaid leave\n\n4. Choose"),
+        STEPS.replace("Press send.", "Press send. " + "Wait until the portal has shown the green sign. " * 8),
+    ],
+    ids=["blank lines", "paragraph within", "choices within", "choices after a blank line", "long"],
+)
+def test_steps_are_quoted_whole_and_in_lines_however_they_are_written(steps: str) -> None:
+    said = quotes_of(f"# How to request leave\n\n{steps}", "How do I request leave?", "en").text.replace("**", "")
+    places = [said.find(step) for step in ("1. Log in", "\n2. Open", "\n3. Press", "\n4. ", "\n5. Press send.")]
+    assert -1 not in places
+    assert places == sorted(places)
+    assert all(choice in said for choice in ("Holiday", "Unpaid leave", "the green one") if choice in steps)
+
+
 MARKDOWN_STEPS = """# Changing your name
 
 We want everyone to feel welcome. Your name may be another one in some systems, and you can change it.

@@ -58,7 +58,7 @@ from rag.types import Citation
 
 __all__ = ["ComparedPart", "Similarities", "best_quotes", "compared_parts", "likeness_by"]
 
-QUOTED = re.compile("“(.*?)”")
+QUOTED = re.compile("“(.*?)”", re.DOTALL)
 
 
 def best_quotes(
