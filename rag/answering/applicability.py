@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -92,20 +92,22 @@ def _words() -> dict[str, dict[str, dict[str, str]]]:
 def is_for_another_group(text: str, heading: str, question: str) -> bool:
     """Whether a rule or its heading is limited to a group of people whom the question does not name."""
     beginning = text[:BEGINNING]
-    return any(
-        (rule_pattern.search(beginning) or rule_pattern.search(heading)) and not question_pattern.search(question)
-        for rule_pattern, question_pattern in _groups()
-    )
+    return any(pattern.search(beginning) or pattern.search(heading) for pattern in _other_groups(question))
+
+
+@lru_cache(maxsize=100)
+def _other_groups(question: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(in_rules for in_rules, in_questions in _groups() if not in_questions.search(question))
 
 
 def is_for_another_period(text: str, question: str) -> bool:
     """Whether the sentence and the question name periods, but no common period: "per week" and "a day"."""
-    return _names_others(_patterns("periods"), text, question)
+    return _names_others("periods", text, question)
 
 
 def is_for_another_stage(text: str, question: str) -> bool:
     """Whether a text is about the time after the probation period, and the other about probation."""
-    return _names_others(_patterns("stages"), text, question)
+    return _names_others("stages", text, question)
 
 
 def condition_of(text: str) -> str:
@@ -153,11 +155,17 @@ def is_contract_definition(text: str) -> bool:
     return _patterns("definitions")["contract"].search(text) is not None
 
 
-def _names_others(patterns: Mapping[str, re.Pattern[str]], text: str, question: str) -> bool:
-    in_question, in_text = (
-        {name for name, pattern in patterns.items() if pattern.search(words)} for words in (question, text)
-    )
-    return bool(in_question) and bool(in_text) and not in_question & in_text
+def _names_others(table: str, text: str, question: str) -> bool:
+    in_question = _named_in(table, question)
+    if not in_question:
+        return False
+    in_text = {name for name, pattern in _patterns(table).items() if pattern.search(text)}
+    return bool(in_text) and not in_question & in_text
+
+
+@lru_cache(maxsize=100)
+def _named_in(table: str, question: str) -> frozenset[str]:
+    return frozenset(name for name, pattern in _patterns(table).items() if pattern.search(question))
 
 
 #: Whether a sentence names the letter or number from the question, a different one, several, or none.

@@ -180,7 +180,10 @@ def ask_question(parts: Services, arguments: argparse.Namespace, output: Output,
                 output.out("\n".join(["\nSuggested questions:", *event.follow_ups, ""]))
             doubts = dict.fromkeys(claim for citation in event.citations for claim in citation.unsupported)
             say(
-                [*(f"Check this sentence, its source does not say it: “{claim}”" for claim in doubts), *event.notices],
+                [
+                    *(f"Check this sentence. Its source does not say this: “{claim}”" for claim in doubts),
+                    *event.notices,
+                ],
                 output,
             )
             status = exit_status(event.outcome, event.state)

@@ -515,7 +515,7 @@ def _draw_histogram(analytics: Analytics, who: Identity, period: Period, filters
             key="analytics_spread",
             label_visibility="collapsed",
             bind="query-params",
-            width=150,
+            width=300,
         )
         or WHOLE
     )

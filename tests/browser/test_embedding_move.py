@@ -83,7 +83,7 @@ def test_a_move_is_begun_cancelled_done_and_undone(
         cancel = page.get_by_role("button", name="Cancel the move")
         cancel.click()
         sure = page.get_by_role("dialog")
-        expect(sure.get_by_text(re.compile(r"\d+ new vectors that were made and paid for"))).to_be_visible()
+        expect(sure.get_by_text(re.compile(r"new search data of \d+ passages? is removed"))).to_be_visible()
         sure.get_by_role("button", name="Cancel the move").click()
         expect(sure).to_have_count(0)
         expect(begin).to_be_visible()

@@ -258,7 +258,7 @@ def test_a_manager_reads_the_analytics(product: Product, page: Page) -> None:
     expect(page.locator(".js-plotly-plot").first).to_be_visible()
     page.get_by_role("tab", name="Costs").click()
     expect(page.locator(".js-plotly-plot").last).to_be_visible()
-    page.get_by_role("tab", name="Questions").click()
+    page.get_by_role("tab", name="Questions", exact=True).click()
     expect(page.locator("[data-testid=stDataFrame]").first).to_be_visible()
 
 

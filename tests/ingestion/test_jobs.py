@@ -162,7 +162,7 @@ KEY, MONEY, RATE = (401, "invalid_api_key"), (402, ""), (429, "insufficient_quot
 
 @pytest.mark.parametrize(
     ("refusal", "said"),
-    [(KEY, "refused by OpenAI"), (MONEY, "credit at OpenAI"), (RATE, "credit at OpenAI")],
+    [(KEY, "refused by OpenAI"), (MONEY, "limit at OpenAI is used up"), (RATE, "limit at OpenAI is used up")],
     ids=["the key", "the money", "the quota"],
 )
 def test_work_waits_for_a_key_or_for_money_as_long_as_it_takes_and_goes_on_by_itself(
@@ -200,7 +200,9 @@ def test_work_waits_for_a_key_or_for_money_as_long_as_it_takes_and_goes_on_by_it
 
 
 @pytest.mark.parametrize(
-    ("refusal", "said"), [(KEY, "refused by OpenAI"), (MONEY, "credit at OpenAI")], ids=["the key", "the money"]
+    ("refusal", "said"),
+    [(KEY, "refused by OpenAI"), (MONEY, "limit at OpenAI is used up")],
+    ids=["the key", "the money"],
 )
 def test_tags_wait_for_a_key_or_for_money_while_the_document_is_found(
     refusal: tuple[int, str],

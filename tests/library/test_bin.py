@@ -372,7 +372,7 @@ def test_metadata_holds_for_every_version_and_correct_what_is_indexed(
         (MetadataChanges(language="xx"), "Dutch"),
         (
             MetadataChanges(with_dates=True, valid_from=date(2026, 2, 1), valid_until=date(2026, 1, 1)),
-            "before it begins",
+            "has to be after",
         ),
         (MetadataChanges(tags=["x" * 61]), "60"),
     ):

@@ -215,7 +215,7 @@ def test_a_budget_asks_before_more_is_spent_and_goes_on_when_told_to(
     assert parts.budgets.asking(admin) is None
     answered(parts, collection, admin)
     assert len(provider_standin.requests) > calls
-    with pytest.raises(InvalidInput, match=r"Ask people from .* cannot be 101: it has to be a whole number"):
+    with pytest.raises(InvalidInput, match=r"Ask people to confirm .* cannot be 101: it has to be a whole number"):
         validated(BudgetShares, {"ask_percent": 101})
 
 
