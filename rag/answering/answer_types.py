@@ -273,7 +273,7 @@ class AnswerType:
     def is_in(self, text: str, question: str) -> bool:
         """Whether a text contains this type of fact.
 
-        For amounts, time limits and service count only if the question asks for them.
+        Time limits and lengths of service are only counted as amounts if the question asks for them.
         """
         if self.name in (*AMOUNTS, "time"):
             text = _REFERENCE.sub(" ", text)
@@ -495,7 +495,7 @@ _COUNT_IN_HEADING = re.compile(rf"\b{_COUNT}\b|{_COUNTED}", re.IGNORECASE)
 
 
 def counts_in(heading: str, question: str) -> bool:
-    """Whether a heading contains a duration which is not in the question, for example "Interview — 2 hours"."""
+    """Whether a heading, like "Interview — 2 hours", contains an amount which is not in the question."""
     counts = {match[0].casefold() for match in _COUNT_IN_HEADING.finditer(heading)}
     return any(count not in question.casefold() for count in counts)
 

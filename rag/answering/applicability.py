@@ -1,9 +1,8 @@
 """Check whether a sentence applies to the people, the period, or the level ("band A", "zone 2") in a question.
 
 A rule for young workers does not answer "How long is the daily rest?" if there is a rule for everybody. Hours per week
-do not answer "how many a day", the row for band A does not answer for band B, and zone 12 does not answer for zone 2.
-The row for "5 to 10 years" answers a question about 6 years. `applicability.toml` has the words in the product's
-languages.
+do not answer "how many a day". A table row for band A does not answer a question about band B; a row for "5 to 10
+years" answers a question about 6 years. `applicability.toml` has the words in the product's languages.
 """
 
 from __future__ import annotations
@@ -101,12 +100,12 @@ def _other_groups(question: str) -> tuple[re.Pattern[str], ...]:
 
 
 def is_for_another_period(text: str, question: str) -> bool:
-    """Whether the sentence and the question name periods, but no common period: "per week" and "a day"."""
+    """Whether text and question name periods, but no common period: "per week" and "a day"."""
     return _names_others("periods", text, question)
 
 
 def is_for_another_stage(text: str, question: str) -> bool:
-    """Whether a text is about the time after the probation period, and the other about probation."""
+    """Whether text and question are about different employment stages: during probation, and after probation."""
     return _names_others("stages", text, question)
 
 
@@ -122,19 +121,19 @@ def states_case(question: str) -> bool:
 
 
 def says_whether(text: str, question: str) -> bool:
-    """Whether a question asks what is allowed, possible or needed, and a sentence has "may", "required" or the like."""
+    """Whether the question asks if something is allowed or needed, and the text has "may", "required" or the like."""
     patterns = _patterns("permission")
     return patterns["question"].search(question) is not None and patterns["answer"].search(text) is not None
 
 
 def tells_how(text: str, question: str) -> bool:
-    """Whether a question asks for a procedure, and a sentence is an instruction: "submit the form"."""
+    """Whether the question asks for a procedure, and the text is an instruction: "submit the form"."""
     patterns = _patterns("instructions")
     return patterns["question"].search(question) is not None and patterns["answer"].search(text) is not None
 
 
 def grants(text: str, question: str) -> bool:
-    """Whether a question asks for an entitlement, and a sentence grants one: "offers 20 days"."""
+    """Whether the question asks for an entitlement, and the text grants an entitlement: "offers 20 days"."""
     patterns = _patterns("entitlement")
     return patterns["question"].search(question) is not None and patterns["answer"].search(text) is not None
 
@@ -186,9 +185,9 @@ def marks_in(question: str) -> Marks:
 def compare_marks(text: str, above: str, marks: Marks, *, is_across: bool = False) -> Naming:
     """Compare the label in a sentence ("Band B", "Level 3") with the label in the question.
 
-    Returns "asked" for the same label, "another" for a different one, "several" for both, and "none" without a label.
-    `above` holds the headings and column headings above the sentence. If `is_across`, the sentence is in a different
-    language, and a letter counts next to any word: "Band B" and "Stufe B".
+    Returns "asked" for the same label, "another" for a different label, "several" for both, and "none" without a label.
+    `above` holds the headings and column headings above the sentence. Set `is_across` if sentence and question are in
+    different languages: a letter then counts next to any word, because "Band B" is "Stufe B" in German.
     """
     naming = compare_letters(text, above, marks.letters, any_word=is_across)
     return compare_number(text, above, marks.numbered) if naming == "none" else naming
@@ -344,8 +343,8 @@ def range_in(text: str) -> Range | None:
 def holds(row: str, figures: Iterable[str]) -> bool | None:
     """Whether the range in a row's first cell, for example "5 to 10 years", includes a number from the question.
 
-    Returns `None` if the first cell has no range or the question has no number. A first cell with a single number gives
-    true if the question has this number, else `None`.
+    Returns `None` if the first cell has no range or the question has no number. If the first cell is a single number,
+    returns `True` if the question has this number, else `None`.
     """
     name = row.partition(" — ")[0][:LONGEST_NAME].strip()
     numbers = [float(figure.replace(",", ".")) for figure in figures if re.fullmatch(_NUMBER, figure)]

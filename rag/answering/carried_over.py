@@ -1,8 +1,8 @@
-"""Complete a follow-up question from the conversation: with its subject, benefit plan, place, person and number.
+"""Complete a follow-up question with words from the conversation: subject, benefit plan, place, person and number.
 
-"And for managers?" after "What is the hotel limit for staff?" asks for the hotel limit for managers. `follow_ups.toml`
-has each language's rules: how follow-ups start, and which phrases replace each other. Benefit plans are distinguished
-by the documents' titles.
+After "What is the hotel limit for staff?", "And for managers?" asks for the hotel limit for managers. `follow_ups.toml`
+has the rules for each language: how follow-ups start, and which phrases replace each other. The documents' titles tell
+benefit plans apart.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def points_to_history(question: str, language: str) -> bool:
 
 
 def own_terms(question: str, before: str, language: str) -> frozenset[str]:
-    """Return the terms which a follow-up has and the question before it lacks."""
+    """Return the follow-up's index terms which are not in `before`, the preceding question."""
     return frozenset(_terms(question, language)) - frozenset(_terms(before, language))
 
 
@@ -131,7 +131,7 @@ def _terms(question: str, language: str) -> list[str]:
 def asks_again(question: str, language: str) -> bool:
     """Whether a message only confirms or doubts the last reply: "Yes", "Are you sure?", "Where does it say so?".
 
-    The subject is then the previous question's.
+    The message then has the previous question's subject.
     """
     return is_yes(question) or _wordings(language).again.fullmatch(_bare(question)) is not None
 
@@ -205,9 +205,9 @@ def _remove_replaced(earlier_question: str, follow_up: str, language: str, title
 
 
 def _without_numbers(earlier_question: str, follow_up: str, language: str) -> str:
-    """Remove from an earlier question the numbers which the follow-up question replaces.
+    """Remove the numbers which the follow-up replaces from the earlier question.
 
-    These are the numbers with the same unit, else all numbers.
+    If every unit in the follow-up is also in the earlier question, only numbers with these units are removed, else all.
     """
     units = _units(follow_up, language)
     if not units:
@@ -235,9 +235,9 @@ def _unit(number: re.Match[str]) -> str:
 
 
 def _is_in_place_of(follow_up: str, phrase: str, wordings: _Wordings) -> bool:
-    """Whether a phrase in a follow-up question can replace a phrase in the earlier question.
+    """Whether a phrase in the follow-up can replace a phrase in the earlier question.
 
-    Both need the same type, but a name ("Leeds?") can also replace "for Utrecht".
+    Both phrases must have the same type; a bare name ("Leeds?") can also replace a phrase like "for Utrecht".
     """
     kinds = {_kind(follow_up, wordings), _kind(phrase, wordings)}
     return len(kinds) == 1 or kinds == {"", "for"}
@@ -284,7 +284,8 @@ def _strip_opening(question: str, opening: re.Pattern[str]) -> str:
 def without_other_documents(before: str, question: str, titles: Sequence[str], language: str) -> str:
     """Remove a document's name from the previous question if the follow-up names a document with a similar title.
 
-    After "the deductible of Health Plus", "and on the standard plan?" asks only for the standard plan's deductible.
+    For example, "What is the deductible of Health Plus?" is followed by "and on the standard plan?". The follow-up is
+    not about Health Plus.
     """
     names = {frozenset(tokenize(title, language)) for title in titles}
     left_out = unshared_terms(names, frozenset(tokenize(question, language)))

@@ -1,7 +1,7 @@
-"""Connect the citation numbers in a text with passages, and check each passage against the citing sentence.
+"""Connect the citation numbers in an answer with passages, and check whether each passage supports the citing sentence.
 
-The model gets the passages numbered in context order. While the answer streams, valid numbers are replaced: the first
-cited passage becomes 1, the next 2. Invalid numbers are dropped: each number points to a passage the model was given.
+The model gets numbered passages and cites these numbers. While the answer streams, the cited passages are renumbered by
+first mention: the first passage cited becomes 1, the next 2. Numbers without a passage are dropped.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class CitationFilter:
         self._allowed |= frozenset(context_numbers)
 
     def feed(self, delta: str) -> str:
-        """Return the text ready to show after this piece; the rest waits for the next piece."""
+        """Return the text which can be shown after this piece. An incomplete citation is kept for the next piece."""
         # Fast path: nearly every piece is plain words.
         if not self._buffer and "[" not in delta and "【" not in delta and delta[-1:] not in (" ", "\t"):
             return delta
@@ -97,7 +97,7 @@ class CitationFilter:
 
 
 def cited(citations: Sequence[Citation], text_numbers: Mapping[int, int]) -> tuple[Citation, ...]:
-    """Return the citations which the text uses, with the text's numbers and order."""
+    """Return the citations used in the text, renumbered and sorted by their numbers in the text."""
     by_number = {citation.number: citation for citation in citations}
     ordered = sorted(text_numbers.items(), key=lambda pair: pair[1])
     return tuple(replace(by_number[number], number=text_number) for number, text_number in ordered)
@@ -112,12 +112,12 @@ def verified(
     language: str = "",
     likely: tuple[str, ...] = (),
 ) -> tuple[Citation, ...]:
-    """Return the citations with `is_supported` set, and with the answer's sentences which their passage and pages do
-    not support.
+    """Set `is_supported` on each citation, and list the answer's sentences which the cited passage does not support.
 
-    A sentence with several citations may take its facts from any of the passages; facts from the question need no
-    support. `page_text` is called only if the passages alone do not support a sentence. `language` is the answer's ISO
-    639-1 code; with "", only figures are compared. `likely` are the passages' likely languages.
+    A sentence with several citations may take facts from any cited passage; facts from the question need no support.
+    `page_text` returns the text on a citation's pages and is called only if the passages do not support a sentence.
+    `language` is the answer's ISO 639-1 code; with "", only numbers are compared. `likely` are the passages' likely
+    languages.
     """
     by_number = {citation.number: citation for citation in citations}
     # All sentences share these sources, because each source keeps its parsed text.
@@ -147,7 +147,7 @@ def verified(
 def source_of(citation: Citation, likely: tuple[str, ...], *, read: str = "") -> CitedSource:
     """Convert a citation for comparison with sentences.
 
-    `read` is the passage with the surrounding text given to the model; "" if the model read only the passage.
+    `read` is the passage with the surrounding text given to the model, or "" if only the passage was given.
     """
     heading = f"{known_by(citation.title, citation.folder)} {citation.file_name} {citation.section}"
     return CitedSource(f"{citation.passage}\n\n{read}".strip(), heading, likely)
@@ -168,11 +168,11 @@ def claims(text: str) -> list[tuple[str, tuple[int, ...]]]:
 
 
 def quoted(text: str, citations: Sequence[Citation]) -> dict[int, tuple[Citation, ...]]:
-    """For every `[n]` in the answer, return a copy of the citation with the words to highlight.
+    """Copy the citation for each `[n]` in the answer, with the words to highlight in `matched_terms`.
 
-    These words occur both in the passage and in the quotation (or citing sentence). If they share no word, for example
-    across languages, the words shared with the question and the whole answer stay highlighted. The result maps citation
-    numbers to copies in text order.
+    The highlighted words occur both in the passage and in the quotation, or else in the citing sentence. If no word
+    does, for example across languages, `matched_terms` stays unchanged. The result maps citation numbers to copies in
+    text order.
     """
     by_number = {citation.number: citation for citation in citations}
     copies: dict[int, list[Citation]] = {number: [] for number in by_number}
@@ -207,7 +207,7 @@ def cited_figures(text: str, number: int) -> str:
 
 
 def with_matched_terms(citation: Citation, texts: Sequence[str], language: str) -> Citation:
-    """Return the citation with further `matched_terms`: each passage word which has a term in common with `texts`."""
+    """Add the passage's words which have an index term in common with `texts` to the citation's `matched_terms`."""
     expected_terms = {term for text in texts for term in tokenize(SHOWN_MARKER.sub(" ", text), language)}
     matched = dict.fromkeys(citation.matched_terms)
     for word in dict.fromkeys(WORD.findall(citation.passage)):
@@ -228,7 +228,7 @@ def without_markers(text: str) -> str:
 
 
 def citation_to_json(citation: Citation, kind: CitationKind = "cited") -> dict[str, Any]:
-    """Return the citation for storage with a message: fields by name, ids as text, and the `kind`."""
+    """Convert a citation to JSON, for storage with a message: the fields by name, with ids in text form, and `kind`."""
     stored = {field.name: getattr(citation, field.name) for field in fields(citation)}
     return stored | {
         "kind": kind,
@@ -277,9 +277,10 @@ def count_terms(terms: Sequence[str], text: str) -> int:
 
 
 def telling_sentence(passage: str, terms: Sequence[str]) -> str:
-    """Return the sentence with the most `terms`; on a tie the sentence with more figures, else the first.
+    """Return the passage's sentence which contains the most `terms`.
 
-    A heading is returned only if no sentence has any term, because a heading only announces an answer.
+    If several sentences contain equally many, the sentence with the most numbers from `terms` is returned, then the
+    earliest. A heading is returned only if no sentence contains any term.
     """
     figures = [term for term in terms if any(map(str.isdigit, term))]
 
@@ -292,10 +293,10 @@ def telling_sentence(passage: str, terms: Sequence[str]) -> str:
 
 
 def telling_span(passage: str, terms: Sequence[str]) -> tuple[int, int] | None:
-    """Return start and end of `telling_sentence` in a passage, or `None` if no sentence has any of the `terms`.
+    """Return where `telling_sentence` starts and ends in a passage, or `None` if no sentence has any of the `terms`.
 
-    A sentence built from table cells and column headings gives the row's span; a sentence which does not occur
-    literally gives the line's span with the most terms.
+    A sentence composed from table cells and column headings has the table row's span. If a sentence is not found
+    literally, the line with the most terms is used.
     """
     sentence = telling_sentence(passage, terms)
     if not count_terms(terms, sentence):
@@ -313,11 +314,11 @@ def telling_span(passage: str, terms: Sequence[str]) -> tuple[int, int] | None:
 
 
 def with_section(citation: Citation, place: PassagePlace, marked: Sequence[Citation] = ()) -> Citation:
-    """Set the citation's section to the heading above the cited sentences, and return the citation.
+    """Set the citation's section to the heading above the cited sentences.
 
-    For sentences below several headings, the section is the headings common to all, or the first heading if none is
-    common. `marked` holds a copy of the citation for each `[n]` in the answer, from `quoted`. If no cited sentence is
-    found in the passage, the heading above the most marked words is taken; on a tie, the section is unchanged.
+    If they are below several headings, the section is the heading paths' common part, else the first heading. `marked`
+    are the citation's copies from `quoted`, for each `[n]` in the answer. If no cited sentence is found in the passage,
+    the section becomes the heading above the most marked words; on a tie, the section stays unchanged.
     """
     # A chunker may put a table header before the text; a shortened text has lost its end.
     before = len(citation.passage) - (place.end - place.start)
@@ -359,9 +360,9 @@ MOST_ROWS = 3
 
 
 def with_rows(citation: Citation, marked: Sequence[Citation], pages: Sequence[SheetPage]) -> Citation:
-    """Return the citation with the cell ranges of the cited rows in the section: "Salaries › A17:F17".
+    """Append the cell ranges of the cited spreadsheet rows to the citation's section: "Salaries › A17:F17".
 
-    `marked` holds a copy of the citation for each `[n]` in the answer; each copy's marked words identify a row.
+    `marked` are the citation's copies from `quoted`, for each `[n]` in the answer. The marked words identify a row.
     """
     cell_ranges = dict.fromkeys(filter(None, (_cells_of(copy, pages) for copy in marked)))
     cells = ", ".join(list(cell_ranges)[:MOST_ROWS])
@@ -371,7 +372,7 @@ def with_rows(citation: Citation, marked: Sequence[Citation], pages: Sequence[Sh
 
 
 def _cells_of(citation: Citation, pages: Sequence[SheetPage]) -> str:
-    """Return the cells in the row with the most matched words, for example "A17:F17"; "" without a match."""
+    """Return the cell range of the row with the most matched words, for example "A17:F17", or "" without a match."""
     span = telling_span(citation.passage, citation.matched_terms)
     if span is None:
         return ""

@@ -1,8 +1,8 @@
-"""Limit the number of answers written at the same time in this process.
+"""Limit how many answers this process writes at the same time.
 
-Further questions wait in line, first come first served; if the line is full, questions are refused. Beyond about a
-hundred parallel answers, all texts arrive in jerks. Waiting for a provider also takes a slot, so the limit is far above
-the number of answers the processor could write at the same time.
+Further questions are queued, first come first served; if the queue is full, they are refused. Beyond about a hundred
+parallel answers, text no longer arrives evenly. An answer keeps the slot while waiting for a provider. Therefore the
+limit is far above the number which the processor could write at the same time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RETRY_SECONDS = 5
 
 
 class AnswerSlot:
-    """A question's slot for writing, or the question's position in the waiting line."""
+    """A slot for writing a question's answer, or the question's position in the queue."""
 
     def __init__(self, slots: AnswerSlots) -> None:
         self._slots = slots
@@ -33,14 +33,14 @@ class AnswerSlot:
     def wait(self, cancel: Event, tell: Callable[[int], None]) -> None:
         """Block until this question has a slot or `cancel` is set.
 
-        `tell` is called with the number of questions ahead, now and after each change.
+        The callback `tell` gets the number of questions ahead, now and after each change.
         """
         self._slots.follow(self, tell)
         while not self.has_come.wait(LOOK_SECONDS) and not cancel.is_set():
             pass
 
     def end(self) -> None:
-        """Release the slot to the next question in line, or leave the line. May be called again."""
+        """Release the slot to the next question in the queue, or leave the queue. May be called again."""
         self._slots.end(self)
 
 
@@ -54,7 +54,7 @@ class AnswerSlots:
         self._line: list[AnswerSlot] = []
 
     def take(self) -> AnswerSlot:
-        """Return a free slot, or a position in the waiting line. Raises `Saturated` if the line is full too."""
+        """Return a free slot, or a position in the queue. Raises `Saturated` if the queue is full too."""
         settings, slot = self._settings(), AnswerSlot(self)
         with self._lock:
             if not settings.answers_under_way or len(self._in_use) < settings.answers_under_way:
@@ -69,19 +69,19 @@ class AnswerSlots:
 
     @property
     def has_capacity(self) -> bool:
-        """Whether this process accepts more people; false already shortly before anybody has to wait."""
+        """Whether this process accepts more people. Becomes false shortly before all slots are taken."""
         most = self._settings().answers_under_way
         return not most or len(self._in_use) < READY_SHARE * most
 
     def follow(self, slot: AnswerSlot, tell: Callable[[int], None]) -> None:
-        """Call `tell` with how many questions are ahead in line, now and after each change."""
+        """Call `tell` with the number of questions ahead in the queue, now and after each change."""
         with self._lock:
             slot.tell = tell
             if slot in self._line:
                 tell(self._line.index(slot))
 
     def end(self, slot: AnswerSlot) -> None:
-        """Release a slot or a position in the waiting line."""
+        """Release a slot or a position in the queue."""
         with self._lock:
             if slot in self._line:
                 self._line.remove(slot)

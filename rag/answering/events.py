@@ -18,9 +18,10 @@ QUEUED = "queued"
 
 @dataclass(frozen=True)
 class StepEvent:
-    """The start of a step: rewriting, translating, searching, found (detail: the count), reranking, writing.
+    """The start of a step: rewriting, translating, searching, found, reranking or writing.
 
-    If all slots are taken, `queued` comes first (detail: the number of questions ahead).
+    The step `found` has the passage count in `detail`. If all slots are taken, the step `queued` comes first; `detail`
+    then tells how many questions are ahead.
     """
 
     name: str

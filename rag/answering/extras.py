@@ -1,4 +1,4 @@
-"""Keep errors in optional parts of a reply, for example suggested questions or the log row, away from the answer."""
+"""Log errors in optional parts of a reply, for example suggested questions, without failing the answer."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Rewrite a follow-up into a standalone question for the search, and suggest the next three questions.
 
-A search cannot understand "And for part-timers?". A model rewrites the question, given the conversation. Without a
-model, rules complete the question (`carried_over.py`). After an answer, a small call to the chat model suggests
-questions.
+A search cannot understand "And for part-timers?". The model rewrites the question, given the conversation; without a
+model, the rules in `carried_over.py` complete the question. After an answer, a small model call suggests questions.
 """
 
 from __future__ import annotations
@@ -57,11 +56,11 @@ def stand_alone(
     maximum_characters: int,
     titles: Callable[[], Sequence[str]] = tuple,
 ) -> Standalone:
-    """Rewrite a question so that it can be understood alone; unchanged without a conversation.
+    """Rewrite a question to stand alone, without the conversation. Without a conversation, the question stays
+    unchanged.
 
-    If the model fails or reaches its length limit, the question stays unchanged and `notice` tells the reader.
-    `language` is the question's ISO 639-1 code. `titles` returns the documents' titles and is called only if no model
-    rewrites.
+    If the model fails or the result is too long, rules complete the question and `notice` tells the reader. `language`
+    is the question's ISO 639-1 code. `titles` returns the documents' titles and is called only if no model rewrites.
     """
     messages = recent_messages(history, maximum_tokens=HISTORY_TOKENS)
     if not messages:
@@ -103,7 +102,7 @@ def shares_words(question: str, passage_words: Sequence[str], language: str) -> 
 
 
 def rewrite(state: AnswerState) -> Standalone:
-    """Rewrite a follow-up into a question which needs no conversation, and return the question."""
+    """Rewrite a follow-up into a question which needs no conversation."""
     is_enabled = state.profile.answer.rewrite_follow_ups
     if not state.question.history or not is_enabled or state.cancel.is_set():
         return Standalone(state.question.text)
@@ -143,7 +142,7 @@ CONTEXT_CHARACTERS = 6000
 
 @dataclass(frozen=True, kw_only=True)
 class Exchange:
-    """A question with its answer, the passages in the context, and the answer's language."""
+    """A question with the answer, the passages' text, and the answer's language."""
 
     question: str
     answer: str
@@ -158,9 +157,9 @@ def suggest_follow_ups(
     count: int,
     cancel: Event,
 ) -> tuple[str, ...]:
-    """Ask the model for up to `count` questions. Returns () if the model fails, is cancelled or takes too long.
+    """Ask the model for up to `count` questions.
 
-    At the time limit this function sets `cancel`.
+    Returns () if the model fails, is cancelled or takes too long. When the time limit is reached, sets `cancel`.
     """
     messages = follow_up_messages(
         question=exchange.question,
@@ -198,7 +197,9 @@ def suggest_follow_ups(
 
 
 def questions_from(text: str, *, original: str, count: int) -> tuple[str, ...]:
-    """Parse the model's suggestions: up to `count` questions, one per line, without bullets, numbers and `original`."""
+    """Parse the model's suggestions, one per line, without bullets and numbers. Leaves out `original`, the user's
+    question.
+    """
     lines = (re.sub(r"^\s*(?:[-*•]|\d{1,2}[.)])\s*", "", line).strip(" \"'“”*") for line in text.splitlines())
     suggestions = dict.fromkeys(
         line
@@ -209,14 +210,16 @@ def questions_from(text: str, *, original: str, count: int) -> tuple[str, ...]:
 
 
 def is_question(line: str) -> bool:
-    """Whether a line is a question: by the question mark or, in languages without question marks, by the ending."""
+    """Whether a line has a question mark or, in a language without question marks, a question's ending."""
     return line.rstrip().endswith(("?", "？", "؟")) or line.rstrip(". ").endswith(
         ("까", "나요", "가요", "ですか", "ますか", "吗")
     )
 
 
 def fill_up(questions: Sequence[str], candidates: Sequence[str], *, original: str, count: int) -> tuple[str, ...]:
-    """Return the model's questions with `candidates` appended up to `count`, without repeats and without `original`."""
+    """Append `candidates` to the model's questions, up to `count`. Leaves out repeats and `original`, the user's
+    question.
+    """
     excluded = {original.strip().casefold(), *(question.casefold() for question in questions)}
     rest = [other for other in dict.fromkeys(candidates) if other.strip().casefold() not in excluded]
     return (*questions, *rest)[:count]

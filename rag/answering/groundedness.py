@@ -1,8 +1,7 @@
 """Check by rules, without a model, whether the cited passages support a sentence.
 
-Figures are compared in any language. Dates, names, content words and negations are compared only if sentence and
-passage share a language, because a translation shares no words. In doubt, a sentence counts as supported, because a
-wrong warning costs more trust than a missing one.
+Numbers are compared in any language. Dates, names, content words and negations are compared only if sentence and
+passage are in the same language. In doubt, no warning is given: a wrong warning costs more trust than a missing one.
 """
 
 from __future__ import annotations
@@ -108,7 +107,7 @@ _HEDGES = {
 
 @dataclass
 class CitedSource:
-    """A cited passage in the model's version, with the document's and section's names."""
+    """A cited passage in the form given to the model, with the document's and section's names."""
 
     text: str
     heading: str = ""
@@ -145,10 +144,7 @@ class CitedSource:
 
 @dataclass
 class QuestionContext:
-    """The context for checking an answer's sentence: the question, and the answer's language.
-
-    Facts which are already in the question need no source.
-    """
+    """The question and the answer's language, for checking a sentence. Facts in the question need no source."""
 
     question: str = ""
     #: ISO 639-1; "" compares figures only.
@@ -170,10 +166,10 @@ def faults(
     *,
     more: Callable[[], Sequence[CitedSource]] = tuple,
 ) -> frozenset[Fault]:
-    """Return the types of facts in a sentence which its sources do not support; empty for a supported sentence.
+    """Return the types of facts in a sentence which the sources do not support; empty for a supported sentence.
 
-    `more` returns the text of the sources' pages and is called only if the passages alone do not support the sentence.
-    The pages can supply missing facts, but a negation which contradicts the passages stays a fault.
+    `more` returns the text on the sources' pages and is called only if the passages do not support the sentence. The
+    pages can supply missing facts. A negation which contradicts the passages stays a fault.
     """
     kinds = _faults(claim, sources, question_context)
     if kinds:
@@ -252,9 +248,9 @@ def _count_shared(claim_terms: frozenset[str], source_terms: frozenset[str], lan
 
 
 def supported_share(claim: str, source: CitedSource, language: str) -> float:
-    """Return the fraction, 0 to 1, of a sentence's words found in a passage in the same language, including synonyms.
+    """Return the share (0 to 1) of a sentence's content words which are in a passage in the same language.
 
-    A sentence without content words gives 1.
+    Synonyms count. A sentence without content words gives 1.
     """
     if language in _UNSPACED:
         claim_terms = _terms(claim, language)
@@ -269,9 +265,10 @@ def supported_share(claim: str, source: CitedSource, language: str) -> float:
 
 
 def _has_unknown_name(claim: str, source_text: str, terms: frozenset[str], language: str) -> bool:
-    """Whether a claim has an e-mail address or a person's name which the sources lack.
+    """Whether a claim has an e-mail address or a person's name which is not in the sources.
 
-    A name is two capitalised words or follows a title. In German, with all nouns capitalised, only a title counts.
+    A name is two capitalised words, or a word after a title like "Mr". In German, all nouns are capitalised, and only
+    words after a title count.
     """
     if not any(map(str.isupper, claim)) and "@" not in claim:
         return False
@@ -287,9 +284,9 @@ def _has_unknown_name(claim: str, source_text: str, terms: frozenset[str], langu
 
 
 def _find_capitalised_runs(text: str) -> list[list[str]]:
-    """Return all runs of two or more capitalised words, for example "Sarah Jones".
+    """Return all runs with at least two capitalised words, for example "Sarah Jones".
 
-    A run after an article, like "the Line Manager", is a role and left out.
+    A run after an article, like "the Line Manager", is a role and is left out.
     """
     runs: list[list[str]] = [[]]
     end, before = 0, ""

@@ -1,13 +1,11 @@
-"""Watch a model's answer: repetition, unsupported claims, uncited sentences, and replies which only say "not
-mentioned".
+"""Watch a model's answer for repetition, unsupported claims, uncited sentences, and replies like "not mentioned".
 
 Weak models copy a passage up to their length limit, or cite a passage for an invented sentence. Each piece of text is
-checked once, at a cost of microseconds per token.
+checked only once, in microseconds per token.
 
-An uncited sentence is compared with all passages. A paragraph or list without citations gets, at its end, the numbers
-of the passages which support its sentences. Passages in a different language than the sentence can only be compared by
-figures: if they hold all its figures, the sentence counts as sourced in a block with citations, and as unsourced in a
-block without.
+Uncited sentences are compared with all passages. A paragraph or list without citations gets citations of the passages
+which support the sentences. If passage and sentence have different languages, only numbers can be compared. A sentence
+with all numbers in the passages counts as sourced if the paragraph has citations, otherwise as unsourced.
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ _LONGEST_LINE = 400
 
 @dataclass(frozen=True)
 class CheckedClaim:
-    """A cited sentence, the cited numbers, and which types of facts the passages do not support."""
+    """A cited sentence, the cited numbers, and the unsupported types of facts."""
 
     claim: str
     numbers: tuple[int, ...]
@@ -74,7 +72,7 @@ class Repetition:
         self._take()
 
     def _take(self) -> None:
-        """Check the received lines. The last word in the last line is left out, because more letters may follow."""
+        """Check the received lines. The last word is kept for the next call, because more letters may follow."""
         *lines, open_line = self._pending.split("\n")
         for line in lines:
             self._line(line)
@@ -113,10 +111,10 @@ class Repetition:
 
 
 class AnswerWatch:
-    """Checks an answer for problems, like repetition, during writing.
+    """Checks an answer for repetition and unsupported claims during writing.
 
-    `text_numbers` maps context numbers to text numbers and grows while the answer is written. `language_of` detects the
-    language from the start of the answer.
+    `text_numbers` maps passage numbers to the citation numbers in the text, and grows with the text. `language_of`
+    detects the language from the answer's start.
     """
 
     def __init__(
@@ -139,7 +137,7 @@ class AnswerWatch:
         self.checked: list[CheckedClaim] = []
 
     def feed(self, delta: str) -> Trouble | None:
-        """Add a piece of text; return a problem serious enough to stop the answer, or `None`."""
+        """Add a piece of text. Returns a problem serious enough to stop the answer, or `None`."""
         if not delta:
             return None
         self._repetition.feed(delta)
@@ -155,9 +153,10 @@ class AnswerWatch:
         return self._trouble(LEAST_TO_STOP)
 
     def finish(self, *, supported: Sequence[str] = (), unsupported: Sequence[str] = ()) -> Trouble | None:
-        """Check the remaining text and return the problem with the complete answer, or `None`.
+        """Check the remaining text. Returns the problem with the complete answer, or `None`.
 
-        `supported` and `unsupported` are uncited sentences with and without a source; they count like cited sentences.
+        `supported` and `unsupported` are the uncited sentences with and without a source. They count like cited
+        sentences.
         """
         self._repetition.finish()
         self._check(self._pending)
@@ -192,7 +191,7 @@ class AnswerWatch:
 
 
 def sources_of(citations: Sequence[Citation], context_text: str, likely: tuple[str, ...]) -> dict[int, CitedSource]:
-    """Return each citation's passage with the surrounding text which the model read, by context number."""
+    """Return each citation's passage, with the surrounding text given to the model, by passage number."""
     places: list[int] = []
     at = 0
     for citation in citations:
@@ -243,7 +242,7 @@ COURTESY = re.compile(
 
 @dataclass(frozen=True)
 class Statement:
-    """An uncited sentence, and whether the block has citations."""
+    """An uncited sentence, and whether the surrounding paragraph or list has citations."""
 
     text: str
     is_in_cited_block: bool
@@ -252,8 +251,8 @@ class Statement:
 class SourceFinder:
     """Finds sources for uncited sentences while an answer is written.
 
-    Citations in the text are already renumbered. `text_numbers` maps context numbers to text numbers, and grows by the
-    numbers added here. `language_of` detects the language of a text.
+    The citations in the text are already renumbered: `text_numbers` maps passage numbers to the numbers in the text,
+    and gets an entry for each citation added here. `language_of` detects the language of a text.
     """
 
     def __init__(
@@ -276,7 +275,7 @@ class SourceFinder:
         self.supported: list[str] = []
 
     def feed(self, text: str) -> str:
-        """Take a piece of the answer and return the text to show, without trailing spaces."""
+        """Add a piece of the answer. Returns the text to show; trailing spaces are kept for the next piece."""
         if not text:
             return ""
         text = self._buffer + text
@@ -295,7 +294,7 @@ class SourceFinder:
         return out
 
     def finish(self) -> str:
-        """Return the citations to add after the last block."""
+        """Return the citations to append to the last paragraph or list."""
         self._buffer = ""
         return self._close_block()
 
@@ -321,9 +320,10 @@ class SourceFinder:
         return " " + "".join(f"[{self._text_numbers.setdefault(n, len(self._text_numbers) + 1)}]" for n in numbers)
 
     def _source_of(self, statement: Statement, question_context: QuestionContext) -> int | None:
-        """Return the number for the passage which supports a sentence, or `None`.
+        """Return the number of the passage which supports a sentence, or `None`.
 
-        A sentence without support is added to `unsupported`, an unclear sentence to `unknown`.
+        A sentence without support is added to `unsupported`. If only passages in other languages may support the
+        sentence, the sentence is added to `unknown`.
         """
         comparable = {n: source for n, source in self._sources.items() if source.language == question_context.language}
         shares = {n: _support(statement.text, source, question_context) for n, source in comparable.items()}
@@ -344,7 +344,7 @@ class SourceFinder:
 
 
 def uncited_statements(block: str, language: str) -> list[Statement]:
-    """Return the sentences in a block which state a fact and have no citation."""
+    """Return the sentences in a paragraph or list which state a fact and have no citation."""
     is_cited = SHOWN_MARKER.search(block) is not None
     statements = []
     for line in block.split("\n"):
@@ -360,7 +360,7 @@ def uncited_statements(block: str, language: str) -> list[Statement]:
 
 
 def states(sentence: str, language: str) -> bool:
-    """Whether a sentence states a fact, and is not a question, an announcement, a courtesy or just "Yes, you can"."""
+    """Whether a sentence states a fact. Questions, announcements, courtesies and replies like "Yes, you can" do not."""
     if sentence.endswith(("?", "？", "؟", ":", "：")) or COURTESY.search(sentence):
         return False
     return bool(re.search(r"\d", sentence)) or len(_words(sentence, language)) >= LEAST_WORDS
@@ -372,7 +372,7 @@ def _words(sentence: str, language: str) -> frozenset[str]:
 
 
 def _meaningful_figures(text: str, language: str) -> frozenset[str]:
-    """Return the numbers in a text except 1, which is rarely meant as a number."""
+    """Return the numbers in a text, except 1, which is rarely a quantity."""
     return figures(text, language) - {"1"}
 
 
@@ -391,7 +391,7 @@ def _support(sentence: str, source: CitedSource, question_context: QuestionConte
 
 
 def first_of(sentences: list[str]) -> list[str]:
-    """Return the first few sentences, to list below an answer, without repeats and each cut to a line."""
+    """Return the first few sentences to list below an answer, each cut to a line, without repeats."""
     shortened = dict.fromkeys(s if len(s) <= 160 else f"{s[:159]}…" for s in sentences)
     return list(shortened)[:MOST_NAMED]
 

@@ -1,11 +1,9 @@
-"""Run answers as jobs: threads in this process write them; pages and routes only watch.
+"""Run answers as jobs: threads in this process write them, pages and API routes only watch.
 
-Each answer starts at once in a thread. Before its first word, an answer mostly waits for providers, and waiting holds
-no resource that other answers need.
-
-A reloaded page or a second tab finds its answer again, and nothing is lost if the reader leaves. The text is stored
-every second, which also shows that the answer is alive. Answers written by a different process are watched through the
-database.
+Each answer starts immediately in a new thread. A thread mostly waits for providers, and holds no database connection
+while waiting. Pages find an answer again after a reload or in a second tab, or after the reader has left. The text is
+stored every second, which also shows other processes that the writer is alive. Answers written by a different process
+are watched through the database.
 """
 
 from __future__ import annotations
@@ -122,13 +120,13 @@ class LiveAnswers:
     ) -> LiveAnswer:
         """Store a question, start the answer, and return the answer in progress.
 
-        Without `conversation_id`, create a conversation with the question for a title. Otherwise the conversation's
-        messages replace the question's history. `options` override collection settings and the question's filters. If
+        Without `conversation_id`, create a conversation titled with the question. Otherwise the conversation's messages
+        replace the question's history. `options` override collection settings and the question's filters. If
         `is_again`, the reader repeats the last question, and the model does not get the earlier answer.
 
-        Raises `QuestionEmpty`, `QuestionTooLong`, `NotFound` for someone else's conversation or collection,
-        `InvalidInput` while the conversation has an unfinished answer, `TooManyRequests` while this person has the
-        maximum number of answers in progress, `Saturated` while this process is full, and `DatabaseUnavailable`.
+        Raises `QuestionEmpty`, `QuestionTooLong` and `DatabaseUnavailable`. Raises `NotFound` for someone else's
+        conversation or collection, `InvalidInput` while the conversation has an unfinished answer, `TooManyRequests`
+        while this person has the maximum number of answers in progress, and `Saturated` while this process is full.
         """
         with self._place(question.identity) as give_up_place:
             slot = self._slots.take()
@@ -145,7 +143,7 @@ class LiveAnswers:
     def _prepare(
         self, question: Question, conversation_id: UUID | None, options: Options, *, is_again: bool
     ) -> Question:
-        """Clean the question, and add filters and the latest messages in the conversation. Raises `NotFound`."""
+        """Clean the question, and add the filters and the conversation's latest messages. Raises `NotFound`."""
         text = clean_question(question.text, maximum_characters=self._answerer.settings.maximum_question_characters)
         identity = question.identity
         if any(collection.tenant_id != identity.tenant_id for collection in (question.collection, *question.others)):
@@ -236,9 +234,9 @@ class LiveAnswers:
 
     @contextmanager
     def _place(self, identity: Identity) -> Iterator[Callable[[], None]]:
-        """Count a starting answer towards the person's limit inside the `with` block.
+        """Count a starting answer towards the person's limit while the `with` block runs.
 
-        Yields a function to end the reservation early; the caller must hold the lock. Raises `TooManyRequests`.
+        Yields a function which ends the reservation early; callers must hold the lock. Raises `TooManyRequests`.
         """
         settings, owner = self._answerer.settings, (identity.tenant_id, identity.account_id)
         # An API key stands for several people.
@@ -267,7 +265,7 @@ class LiveAnswers:
     def find(self, identity: Identity, message_id: UUID) -> LiveAnswer | None:
         """Find a person's answer: in progress in any process, or finished in this process less than a minute ago.
 
-        Returns `None` for someone else's answer and for older answers, which `Conversations.messages` returns in full.
+        Returns `None` for someone else's answer and for older answers; `Conversations.messages` returns older answers.
         """
         if (live := self.find_here(identity, message_id)) is not None:
             return live
@@ -314,14 +312,14 @@ class LiveAnswers:
         return self.find(identity, message_id) if message_id else None
 
     def pace_seconds(self) -> float:
-        """Return the seconds between pieces of text; more with many readers, because each piece costs time."""
+        """Return the seconds between pieces of text. More with many readers, because each piece costs time."""
         if self.is_rushed:
             return RUSH_PACE_SECONDS
         return PACE_SECONDS if self._under_way <= CROWD else CROWDED_PACE_SECONDS
 
     @property
     def has_capacity(self) -> bool:
-        """Whether this process accepts more people; false already shortly before anybody has to wait."""
+        """Whether this process accepts more people. Becomes false shortly before all slots are taken."""
         return self._slots.has_capacity
 
     @property
@@ -330,7 +328,7 @@ class LiveAnswers:
         return self._without_text > RUSH
 
     def pulse_seconds(self) -> float:
-        """Return how often, in seconds, a waiting page checks for clicks; longer with many readers, because checks cost
+        """Return the seconds between a waiting page's checks for clicks. More with many readers, because checks cost
         time.
         """
         return PULSE_SECONDS if self._under_way <= CROWD else CROWDED_PULSE_SECONDS
@@ -338,8 +336,8 @@ class LiveAnswers:
     def close_abandoned(self, tenant_id: str, *, quiet_seconds: float | None = None) -> int:
         """Close a tenant's answers left behind by a dead process, and return their number.
 
-        An answer is abandoned after 15 seconds without a sign of life, or `quiet_seconds` if given; use 0 when the only
-        process starts. If a process dies later, its answers are closed when somebody next opens them.
+        An answer is abandoned after 15 seconds without a sign of life, or after `quiet_seconds` if given. Use 0 when
+        the only process starts. If a process dies later, an answer left behind is closed when next opened.
         """
         return self._answerer.chat_logs.close_abandoned(tenant_id, quiet_seconds=quiet_seconds)
 
@@ -485,7 +483,7 @@ class LiveAnswers:
 
 
 def clean_question(text: str, *, maximum_characters: int) -> str:
-    """Return the question without NUL, control and invisible direction characters; HTML stays text.
+    """Return the question without NUL, control and invisible direction characters. HTML stays text.
 
     Raises `QuestionEmpty`, or `QuestionTooLong` with the length and the limit.
     """
@@ -502,9 +500,7 @@ def clean_question(text: str, *, maximum_characters: int) -> str:
 
 
 def _stream_safe(text: str) -> str:
-    """Return the text with limited combining marks per letter, because normalising takes time quadratic in their
-    number.
-    """
+    """Limit the combining marks per letter. Unicode normalisation takes time quadratic in their number."""
     if text.isascii():
         return text
     characters, marks = [], 0
@@ -516,7 +512,7 @@ def _stream_safe(text: str) -> str:
 
 
 def _before(messages: list[Message], text: str) -> list[Message]:
-    """Remove the exchanges at the end in which the user asked exactly `text`."""
+    """Remove the exchanges at the end in which the user's message is exactly `text`."""
     while len(messages) > 1 and messages[-2].role == "user" and messages[-2].content == text:
         messages = messages[:-2]
     return messages

@@ -1,4 +1,4 @@
-"""Label things named by people, to tell equal names apart in a list or widget."""
+"""Label things for lists and widgets, and tell things with the same name apart."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ SHORT_ID = 8
 
 
 class Labels(Mapping[Option, str], Generic[Option]):
-    """A mapping from options to labels. The method `of` also labels deleted options, as Streamlit's `format_func`
-    needs.
-    """
+    """A mapping from options to labels. `of` also has a label for deleted options, for Streamlit's `format_func`."""
 
     def __init__(self, labels: Mapping[Option, str], missing_label: str) -> None:
         self._labels = dict(labels)
@@ -43,10 +41,10 @@ def distinct_labels(
     *parts: Callable[[Thing], str],
     missing_label: str = "No longer there",
 ) -> Labels[Option]:
-    """Return a label for each thing. A label begins with the first of `parts`.
+    """Return a label for each thing.
 
-    Equal labels also get the next parts, and finally the id. `option` returns a thing's key. `missing_label` is the
-    label for unknown keys.
+    `parts` are functions. A label is the first part's text; equal labels also get the next parts, and finally the id.
+    `option` returns a thing's key. `missing_label` is the label for unknown keys.
     """
     named = {option(thing): thing for thing in things}
     labels = {key: parts[0](thing) for key, thing in named.items()}

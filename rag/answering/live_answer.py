@@ -117,8 +117,8 @@ class LiveAnswer:
     def follow_steps(self, pulse_seconds: float = 0.25) -> Iterator[StepEvent | None]:
         """Yield the steps so far, then new steps every `pulse_seconds`, until the text starts.
 
-        Yields `None` if there is no new step, so that a page can be interrupted. Readers are not woken for each step,
-        because with a hundred readers this would delay the start of answers.
+        Yields `None` if there is no new step, to let a page be interrupted. New steps do not wake readers: with a
+        hundred readers, waking would delay new answers.
         """
         sent = 0
         while True:
@@ -141,8 +141,9 @@ class LiveAnswer:
     ) -> Iterator[str]:
         """Yield the text so far, then new pieces at least `every_seconds` apart, until the answer has ended.
 
-        If the text is withdrawn, the whole new text is yielded and `restarts` grows by 1. Without new text, "" is
-        yielded about every `pulse_seconds`. If `until_written`, the iteration ends before questions are suggested.
+        If the text is withdrawn, `restarts` grows by 1 and the whole new text is yielded. While there is no new text,
+        "" is yielded about every `pulse_seconds`. With `until_written`, the iteration ends before questions are
+        suggested.
         """
         sent = restarts = 0
         while True:
@@ -173,14 +174,14 @@ class LiveAnswer:
         return self._done.wait(seconds)
 
     def wait_until_begun(self, seconds: float) -> bool:
-        """Wait for the first text or the end; return `False` if neither came within these seconds."""
+        """Wait for the first text or the answer's end; return `False` if the time runs out first."""
         return self._has_begun.wait(seconds)
 
     @contextmanager
     def heard_by(self, listener: Callable[[], None], *, with_steps: bool = True) -> Iterator[None]:
-        """While the block runs, call `listener` from the writer's thread after every change.
+        """Call `listener` from the writer's thread after every change, while the `with` block runs.
 
-        Without `with_steps`, steps are not reported, because each call wakes the event loop.
+        Each call wakes the event loop. Without `with_steps`, steps are not reported.
         """
         heard = (listener, with_steps)
         self._listeners.append(heard)
@@ -195,9 +196,10 @@ class LiveAnswer:
             return Snapshot(self.text, tuple(self.steps), self.citations, self.state)
 
     def stop(self, *, wait_seconds: float = STOP_SECONDS) -> None:
-        """End the answer within about 0.3 seconds and keep its text. Does nothing after the end.
+        """End the answer within about 0.3 seconds and keep the text. No effect on an ended answer.
 
-        If the writer hangs in a call, the readers see the end at once and the log row is closed after the call.
+        If the writer hangs in a provider's call, readers see the end immediately, and the log row is closed after the
+        call.
         """
         self.cancel.set()
         if self._done.wait(wait_seconds):
@@ -216,14 +218,16 @@ class LiveAnswer:
             return Progress(self.text, self.restarts, self._has_ended(until_written=True))
 
     def wait_until_written(self, seconds: float) -> bool:
-        """Wait until text and citations are final; return `False` if the time runs out first. Not woken by new text."""
+        """Wait until text and citations are final; return `False` if the time runs out first. New text does not wake
+        the caller.
+        """
         self._look_up()
         return self._is_written.wait(seconds)
 
     # For the writer
 
     def take(self, event: AnswerEvent) -> None:
-        """Apply an event from the writer. Text which arrives after a forced end is dropped."""
+        """Apply an event from the writer. Text is dropped if the answer was forced to end."""
         with self._changed:
             if isinstance(event, TextEvent):
                 if not self._is_frozen:
@@ -243,13 +247,15 @@ class LiveAnswer:
         self._tell(is_step=isinstance(event, StepEvent | ContextEvent))
 
     def fail(self, notice: str) -> None:
-        """Mark the answer as failed for its readers, if the writer has died without a `DoneEvent`."""
+        """Mark the answer failed. Used if the writer died without a `DoneEvent`."""
         with self._changed:
             self.state = MessageState.CUT if self.text else MessageState.FAILED
             self.notice = notice
 
     def set_done(self) -> None:
-        """Mark the answer ended and wake all followers. Call after storing: followers read the stored answer."""
+        """Mark the answer ended and wake all followers. Call this after storing, because followers read the stored
+        answer.
+        """
         with self._changed:
             if not self._done.is_set():
                 self._ended = time.monotonic()
@@ -287,8 +293,9 @@ class LiveAnswer:
         self.notices = (*self.notices, *event.notices) if is_cut_short else event.notices
 
     def _stopped_state(self) -> MessageState:
-        """Return the state after a stop: the final state if the text was complete, `CUT` after a shutdown, else
-        `STOPPED`.
+        """Return the state after a stop.
+
+        If the text was complete, this is the final state; otherwise `CUT` when the process ends, else `STOPPED`.
         """
         why, self.notices = self.notices, self.context.notices if self.context else ()
         if self.written is not None and self.written.state is not MessageState.STOPPED:
@@ -315,7 +322,7 @@ class StoredRow:
 
 
 class StoredAnswer(LiveAnswer):
-    """An answer written by a different process, read from the database: a second late, without steps."""
+    """An answer written by a different process, read from the database a second later. It has no steps."""
 
     is_here = False
 

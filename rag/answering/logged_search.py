@@ -1,7 +1,7 @@
-"""Search for API clients without writing an answer, and log each paid search with its cost.
+"""Search for API clients without writing an answer, and log each paid search with the cost.
 
-The log row has the kind `search`, which statistics about people's questions leave out. It is opened before the first
-paid call, so even a call interrupted by a kill is billed. A free search leaves no row.
+The log row has the kind `search`, which statistics about people's questions leave out. The row is opened before the
+first paid call: a call is billed even if the process is killed. A free search has no log row.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Searches:
         *,
         stop_spending: Callable[[Identity], str] = lambda _identity: "",
     ) -> None:
-        """`stop_spending` returns the reason why a person may spend no more, or ""."""
+        """`stop_spending` returns the reason why a person may not use paid calls, or "" if they may."""
         self._stop_spending = stop_spending
         self._retriever = retriever
         self._chat_logs = chat_logs
@@ -53,10 +53,10 @@ class Searches:
         options: Options | None = None,
         for_model: bool = True,
     ) -> RetrievalResult:
-        """Call `Retriever.retrieve`, which also names the errors, and record the cost.
+        """Search like `Retriever.retrieve`, which documents the errors, and record the cost.
 
-        `options` decide whether only evidence is returned; without this option, the profile decides. If `for_model` is
-        false, the passages are for a reader and the model's token budget does not apply.
+        `options` decide whether only passages which may answer are returned; without this option, the profile decides.
+        If `for_model` is false, the passages are for a reader and the model's token budget does not apply.
         """
         if not for_model:
             profile = profile.changed(context_tokens=NO_BUDGET, context_characters=0)
@@ -90,7 +90,8 @@ class Searches:
         return result
 
     def embed(self, question: Question, texts: Sequence[str], *, embedder: Embedder) -> Embeddings:
-        """Embed texts for a program and return the vectors; a paid call is logged under the first text.
+        """Embed texts for an API client and return the vectors. For a paid call, the first text is logged in place of a
+        question.
 
         Raises `ProviderError` if the provider fails, and `BudgetSpent` if paid calls are not allowed.
         """

@@ -1,4 +1,4 @@
-"""Try this installation's models with a small call each, billed and recorded like any call."""
+"""Test each configured model with a small call, which is billed and recorded like any other."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PROMPT = "Answer with the one word: ready"
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """A model's trial: success or error, time and cost."""
+    """A model's test result: success or error, time and cost."""
 
     model: str
     provider: str
@@ -40,7 +40,7 @@ class Trial:
 
 
 class ModelTrials:
-    """Tries the configured models with small calls. Thread-safe."""
+    """Tests the configured models with small calls. Thread-safe."""
 
     def __init__(self, providers: Providers, chat_logs: ChatLogs) -> None:
         self._providers = providers
@@ -82,7 +82,7 @@ class ModelTrials:
         return Trial(model=model, provider=provider, ms=took, cost=bill.cost)
 
     def _call(self, collection: Collection, task: Task) -> tuple[str, str, Callable[[Bill], object]]:
-        """Return provider, model and a function which makes a trial call and charges a bill."""
+        """Return provider, model, and a function which makes the test call and charges a bill."""
         profile = profile_of(collection)
         if task == "embedding_model":
             embedder = self._providers.embedder_for(self._providers.default_embedder_id(profile))

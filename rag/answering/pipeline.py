@@ -1,7 +1,7 @@
 """Answer a question: route → rewrite → retrieve → write → check citations → suggest → log, in this order.
 
-The last event is always `DoneEvent`. By then every paid call is in the ledger, and the question's log row is closed
-with its outcome, even if the reader leaves and the generator is closed early. No database connection is held while a
+The last event is always `DoneEvent`. By then, every paid call is in the ledger and the question's log row is closed
+with the outcome, even if the reader leaves and the generator is closed early. No database connection is held while a
 model writes.
 """
 
@@ -62,8 +62,9 @@ class Answerer:
         stop_spending: Callable[[Identity], str] = lambda _identity: "",
         has_budget: Callable[[Identity], bool] = lambda _identity: False,
     ) -> None:
-        """`stop_spending` returns the reason why a person may spend no more, or "". `has_budget` tells whether a person
-        has a budget limit.
+        """`stop_spending` returns the reason why a person may not use paid models, or "" if they may.
+
+        `has_budget` tells whether a person has a budget limit.
         """
         self.chat_logs = chat_logs
         self.settings = settings
@@ -86,12 +87,12 @@ class Answerer:
         on_step: Callable[[StepEvent], None] | None = None,
         every_seconds: Callable[[], float] = lambda: PIECES_EVERY_SECONDS,
     ) -> Iterator[AnswerEvent]:
-        """Yield the answer's events piece by piece, `DoneEvent` last. Errors become the outcome.
+        """Yield the answer's events, ending with `DoneEvent`. Errors become the answer's outcome.
 
-        `on_step` receives each step at its start; without it, steps are yielded. `chat_log_id` is the question's open
-        log row; without it a row is opened, which may raise `DatabaseUnavailable`. `every_seconds` returns the seconds
-        between pieces of text. Set `cancel` to stop; this method also sets it, when suggesting questions takes too
-        long.
+        `chat_log_id` is the question's open log row. If missing, a row is opened, which may raise
+        `DatabaseUnavailable`. `on_step` receives each step when starting; if missing, steps are yielded.
+        `every_seconds` returns the seconds between pieces of text. Set `cancel` to stop the answer. If suggesting
+        questions takes too long, `cancel` is also set here.
         """
         if chat_log_id is None:
             chat_log_id = self.chat_logs.open(question)
@@ -150,9 +151,9 @@ def route(state: AnswerState) -> RouteReply | None:
 
 
 def check_citations(state: AnswerState) -> None:
-    """Mark the question's words and the answer's figures in each cited passage; flag unsupported sentences.
+    """Mark the question's words and the answer's numbers in each cited passage, and flag unsupported sentences.
 
-    Each citation also gets the name of the section with the cited sentences.
+    Each citation also gets the section with the cited sentences.
     """
     language = state.question.collection.language
     checked = tuple(

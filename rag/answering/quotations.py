@@ -1,4 +1,4 @@
-"""Write quotations: sentences with the context they need, each with its document and section."""
+"""Write quotations: sentences with their necessary context, document and section."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ CONTINUES = re.compile(r"(?:[…;；,，、]|\b(?:and|or|en|of|und|oder|sowie|et
 
 @dataclass(frozen=True)
 class Quotes:
-    """An extractive answer: complete text with `[n]` from the context, and the cited numbers."""
+    """An extractive answer: the text, with citations `[n]` for the passages in the context, and the cited numbers."""
 
     text: str
     numbers: tuple[int, ...]
@@ -94,10 +94,10 @@ class Quotes:
 
     @property
     def closest(self) -> Quotes:
-        """The quotations from the first passage only, because further quotations are seldom right.
+        """Return only the quotations from the first passage, because further quotations are seldom right.
 
         All quotations are kept if the question has several parts, documents disagree, the user's country or site has a
-        different rule, or the passage is in a different language.
+        different rule, or passage and question have different languages.
         """
         keeps_all = self.has_parts or self.is_own_place or self.is_disagreed
         if keeps_all or self.signals is None or self.signals.is_across:
@@ -174,9 +174,9 @@ def write_quotations(
     question_terms: frozenset[str],
     days: Mapping[UUID, str],
 ) -> Quotes:
-    """Write the quotations: passages in the order of their best sentences, and in each passage the best group first.
+    """Write the quotations. Passages are sorted by their best sentence; in each passage, the best group comes first.
 
-    If documents disagree, the newer comes first, each with the date. `days` are the documents' dates (ISO 8601).
+    `days` are the documents' dates (ISO 8601). If documents disagree, the newer comes first, and both dates are given.
     """
     chosen, around, place_passages = selected.chosen, selected.around, selected.place_passages
     by_place = {(c.passage, c.position): c for c in everything}
@@ -274,7 +274,7 @@ def _have_other_figures(sentence: CandidateSentence, other: CandidateSentence) -
 
 
 def say_the_same(sentence: CandidateSentence, other: CandidateSentence) -> bool:
-    """Whether two sentences share most terms, and `sentence` adds no figure, no different name and no negation."""
+    """Whether two sentences share most terms, and `sentence` adds no number, no different name and no negation."""
     if sentence == other:
         return True
     if sentence.figures - other.figures or says_otherwise(sentence, other):
@@ -283,9 +283,10 @@ def say_the_same(sentence: CandidateSentence, other: CandidateSentence) -> bool:
 
 
 def says_otherwise(sentence: CandidateSentence, other: CandidateSentence) -> bool:
-    """Whether two sentences differ only in a name, a figure or few words ("HR is Ann", "HR is Bob"), or in "not".
+    """Whether two sentences contradict each other: they differ only in a name, number or few words, or in "not".
 
-    Sentences which differ in two places have different subjects: "Interns get 8 days" and "Managers get 18 days".
+    "HR is Ann" and "HR is Bob" contradict each other. Sentences which differ in two places have different subjects:
+    "Interns get 8 days" and "Managers get 18 days".
     """
     words, other_words = tokens(sentence.text), tokens(other.text)
     matched = SequenceMatcher(None, words, other_words, autojunk=False).get_matching_blocks()
@@ -307,9 +308,9 @@ def says_otherwise(sentence: CandidateSentence, other: CandidateSentence) -> boo
 
 
 def _distinguish_documents(citations: Sequence[Citation], days: Mapping[UUID, str]) -> dict[UUID, str]:
-    """Return a text for each document which tells documents with the same title apart.
+    """Return a text for each document which distinguishes documents with the same title.
 
-    This is the document's date or, if title, folder and date are the same, the file name.
+    The text is the document's date. If title, folder and date are all the same, the text is the file name.
     """
     descriptions = {(c.document_id, c.title, c.folder, days.get(c.document_id, "")) for c in citations}
     shared = Counter((title, folder, day) for _, title, folder, day in descriptions)
@@ -333,7 +334,7 @@ def _has_sibling(
 ) -> bool:
     """Whether to name the quoted documents, because a document with a similar title was found too.
 
-    For example, "Leave in Leeds" was found next to "Leave in Utrecht". False if the question names the quoted document.
+    An example is "Leave in Leeds" next to "Leave in Utrecht". False if the question names the quoted document.
     """
     titles = {citations[c.passage].document_id: c.title for c in everything}
     quoted = {citations[c.passage].document_id for c in chosen}
@@ -371,9 +372,9 @@ def _last_heading(citation: Citation) -> str:
 
 
 def _exceptions_around(by_place: dict[tuple[int, int], CandidateSentence], passage: int, place: int) -> list[int]:
-    """Return the positions where exceptions to a rule stand.
+    """Return the positions where exceptions directly follow a sentence.
 
-    If the sentence is an exception, the rule's position is included.
+    If the sentence is an exception, the preceding rule's position is included.
     """
     positions: list[int] = []
     following = by_place.get((passage, place + 1))
@@ -392,9 +393,9 @@ def _exceptions_around(by_place: dict[tuple[int, int], CandidateSentence], passa
 
 
 def _opening_of(by_place: dict[tuple[int, int], CandidateSentence], passage: int, place: int) -> list[int]:
-    """Return the positions of the lines which introduce an item's list.
+    """Return the positions of the lines which introduce a list item's list.
 
-    Without "Not covered:", the item "travel expenses" could be misunderstood.
+    Without the introduction "Not covered:", the item "travel expenses" would be misunderstood.
     """
     if by_place[passage, place].kind != "item":
         return []
@@ -413,7 +414,7 @@ def _opening_of(by_place: dict[tuple[int, int], CandidateSentence], passage: int
 
 
 def _items_after(by_place: dict[tuple[int, int], CandidateSentence], passage: int, place: int) -> list[int]:
-    """Return the positions where the list items after an introducing line stand, up to a maximum total length."""
+    """Return the positions of the list items after an introducing line, up to a maximum total length."""
     items: list[int] = []
     remaining = LONGEST_SENTENCE
     following = by_place.get((passage, place + 1))

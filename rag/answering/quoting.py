@@ -1,8 +1,8 @@
 """Answer without a model: quote sentences from the passages, or say that the documents do not answer.
 
-"Since when …?" is answered from the document's versions: the oldest version with the rule, and this version's first
-day. A version has the rule if the corresponding sentence has the question's figures; for a question without figures,
-the same words. A best sentence with a day is quoted unchanged.
+"Since when …?" is answered from the document's versions, with the first day of the oldest version which has the rule. A
+version has the rule if the corresponding sentence has the question's numbers. If the question has no numbers, the
+sentence must have the same words. If the best sentence states a day, the sentence is quoted instead.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ from rag.types import Citation, ContextResponse, DocumentChunk, Evidence, Messag
 def evidence_of(quotes: Quotes, context: ContextResponse) -> Evidence:
     """Tell whether quotations answer the question: "answered", "perhaps" or "none".
 
-    The quotations' probability decides; if a reranker judged the passages, the search's verdict is used. Quotations
-    which lack the requested type of fact, or the company or country in the question, give "perhaps"; so does a passage
-    in the question's language without its subject.
+    The quotations' probability decides. If a reranker judged the passages, the search's verdict is used instead.
+    Quotations give at most "perhaps" if they lack the requested type of fact, or the company or country in the
+    question, or come from a passage in the question's language without the question's subject.
     """
     signals = signals_of(quotes, context)
     if signals is not None and signals.names_another:
@@ -91,8 +91,9 @@ def is_unnamed(quotes: Quotes, context: ContextResponse) -> bool:
 
 
 def signals_of(quotes: Quotes, context: ContextResponse) -> ReplySignals | None:
-    """Measure how well the first quotation matches, with the search's scores; `None` if the search did not find the
-    passage.
+    """Measure how well the first quotation matches, including the search's scores.
+
+    Returns `None` if the search did not find the quoted passage.
     """
     first = next(citation for citation in context.citations if citation.number == quotes.numbers[0])
     # A passage which was added because a sentence refers to its section has no search result.
@@ -123,7 +124,7 @@ def _may_come_first(
 
 
 def quote(state: AnswerState, reason: Phrases) -> Iterator[TextEvent]:
-    """Answer with sentences from the passages. `reason` tells, by language, why no model wrote the answer."""
+    """Answer with sentences from the passages. `reason` says in each language why no model wrote the answer."""
     context, quotes = quotes_of(state, state.context) if state.context is not None else (None, None)
     if context is None or quotes is None:
         yield from say_not_found(state)
@@ -208,7 +209,10 @@ def _since(
 
 @working()
 def quotes_of(state: AnswerState, context: ContextResponse) -> tuple[ContextResponse, Quotes | None]:
-    """Return the context and the quotations to show, following a reference to a different section."""
+    """Return the quotations to show, with their context.
+
+    The documents for the user's country or site come first if they answer. References to other sections are followed.
+    """
     if context.own_place is not None:
         of_place = _quotes_from(state, context, context.own_place.documents)
         usual = _quotes_from(state, context.own_place.usual_context)
@@ -277,7 +281,7 @@ QUOTED = re.compile("“(.*?)”", re.DOTALL)
 
 
 class SinceReply(NamedTuple):
-    """The text of a reply on when a rule came into force, and the passages which the text cites by number."""
+    """A reply which says when a rule came into force, and the citations in the text."""
 
     text: str
     citations: tuple[Citation, ...]
@@ -293,7 +297,7 @@ class _VersionSentence:
 
 @dataclass(frozen=True)
 class _Version:
-    """A document version. `counterpart` is the sentence in this version which corresponds to the quoted rule."""
+    """A document version. `counterpart` is the sentence which corresponds to the quoted rule."""
 
     document: WholeDocument
     #: The version's first day, or `None` if not set.
@@ -312,9 +316,9 @@ def since_reply(
     rule_question: str,
     language: str,
 ) -> SinceReply | Literal["own words", "not said"]:
-    """Return a reply on when the best quotation's rule came into force.
+    """Return a reply which says when the rule in the best quotation came into force.
 
-    Returns "own words" instead if the quotations name the day, and "not said" if no version has the rule.
+    Returns "own words" if the quotations already state the day, and "not said" if no version has the rule.
     `rule_question` is the question without "since when", and `language` the reply's ISO 639-1 code.
     """
     number, sentence = quotes.best
@@ -339,7 +343,7 @@ def since_reply(
 
 
 def figures_of(text: str) -> frozenset[str]:
-    """Return the figures in a text, without thousands separators."""
+    """Return the numbers in a text, without thousands separators."""
     return frozenset(THOUSANDS.sub("", figure) for figure in FIGURE.findall(text))
 
 
@@ -391,7 +395,7 @@ def _versions(
 
 
 def _most_similar(sentence: str, among: Sequence[_VersionSentence]) -> tuple[_VersionSentence | None, float]:
-    """Return the most similar sentence and the similarity, from 0 to 100, or 101 for equal texts.
+    """Return the most similar sentence, and the similarity from 0 to 100, or 101 for equal texts.
 
     The sentence is `None` if the similarity is below `SAME_PLACE`.
     """

@@ -1,8 +1,8 @@
-"""Estimate the probability that quotations answer their question; without a model, the probability decides a reply's
+"""Estimate the probability that quotations answer the question. Without a model, the probability decides the reply's
 outcome.
 
-The search only estimates whether a passage is about the question's subject. Whether the chosen sentences answer is
-estimated from the share of the question's words in them and their neighbours, and from their closeness in meaning.
+The search only estimates whether a passage is about the question's subject. Here, two further signals tell whether the
+chosen sentences answer: the share of the question's words in or near them, and their similarity in meaning.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ FITTED = Coefficients(
 
 @dataclass(frozen=True, kw_only=True)
 class CoefficientsByWords:
-    """Like `Coefficients`, for replies which were compared by words alone, without an embedding model."""
+    """Like `Coefficients`, for replies compared by words alone, without an embedding model."""
 
     base: float
     words: float
@@ -100,7 +100,9 @@ FITTED_BY_WORDS = CoefficientsByWords(
 
 
 def probability(signals: ReplySignals, fitted: Coefficients = FITTED) -> float | None:
-    """Return the probability, 0 to 1, that the reply answers; `None` if sentences were not compared by meaning."""
+    """Return the probability (0 to 1) that a reply answers the question, or `None` if sentences were not compared by
+    meaning.
+    """
     if signals.meaning is None or signals.likeness is None:
         return None
     return _share(
@@ -115,7 +117,7 @@ def probability(signals: ReplySignals, fitted: Coefficients = FITTED) -> float |
 
 
 def probability_by_words(signals: ReplySignals, fitted: CoefficientsByWords = FITTED_BY_WORDS) -> float:
-    """Return the probability, 0 … 1, that the reply answers, from words and search alone."""
+    """Return the probability (0 to 1) that a reply answers the question, from words and search scores alone."""
     return _share(
         fitted.base
         + fitted.words * min(signals.words, MOST_WORDS)
@@ -137,9 +139,9 @@ def log_odds(share: float) -> float:
 
 
 def outcome_of(likely: float, *, is_exact: bool = False, perhaps: float = PERHAPS) -> Evidence:
-    """Convert a probability, 0 … 1, into "answered", "perhaps" or "none".
+    """Convert a probability (0 to 1) into "answered", "perhaps" or "none".
 
-    `perhaps` is the lowest probability for "perhaps"; an exact quotation needs less for "answered".
+    `perhaps` is the lowest probability for "perhaps". If `is_exact`, a lower probability is enough for "answered".
     """
     return (
         "answered"

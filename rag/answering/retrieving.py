@@ -1,6 +1,7 @@
-"""Find the passages to answer from, for a follow-up with the conversation and, if in doubt, also without it.
+"""Find the passages to answer from, also for follow-ups and for several questions in a message.
 
-Without a model, each question in a message has its own search.
+A follow-up is searched with the conversation and, in doubt, also alone. Without a model, each question in a message is
+searched separately.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ LEAST_CONTEXT_TOKENS = 200
 def retrieve(state: AnswerState, standalone: Standalone) -> ContextResponse:
     """Find the passages to answer from.
 
-    A short question may be a follow-up or start a new subject. Then the search runs with and without the conversation,
-    and the passages with the better quotations are returned. Without a model, the questions of a message with several
-    are searched for too.
+    A short question may be a follow-up or start a new subject. The search runs with and without the conversation, and
+    the passages with the better quotations are returned. Without a model, each question in the message is also searched
+    separately.
     """
     context = _retrieve_message(state, standalone)
     if context.citations and state.answer_model is None:
@@ -45,9 +46,9 @@ def retrieve(state: AnswerState, standalone: Standalone) -> ContextResponse:
 
 @working()
 def retrieve_each(state: AnswerState) -> list[AnswerState]:
-    """Search for each question of a message with several.
+    """Search separately for each question in the message.
 
-    Return a state with its context for each question; none for a message with a single question.
+    Returns a state for each question, with passages. The list is empty if the message has a single question.
     """
     questions = _questions_in(state)
     if len(questions) < 2 or any(without_since(text, state.language) for text in questions):
@@ -137,9 +138,10 @@ def _follows(
     together: tuple[Quotes | None, ContextResponse],
     alone: tuple[Quotes | None, ContextResponse],
 ) -> bool:
-    """Whether a question is a follow-up: a search with the conversation finds equal or better quotations.
+    """Whether a question is a follow-up: with the conversation, the search finds equal or better quotations.
 
-    `new_terms` are the terms in the question which the conversation lacks.
+    `together` and `alone` are the results with and without the conversation. `new_terms` are the question's terms which
+    the conversation does not have.
     """
     matched_terms = [new_terms & quotes.terms if quotes else frozenset[str]() for quotes, _ in (together, alone)]
     if new_terms and not matched_terms[0]:

@@ -132,9 +132,9 @@ LEAST_CLAUSE = 5
 
 
 def section_pointed_to(text: str) -> str:
-    """Return the section number, "5.2", in a sentence which only refers the reader to that section.
+    """Return the section number, like "5.2", in a sentence which only refers the reader to this section.
 
-    Returns "" for a sentence which also gives a fact: "27 days, see section 5.2".
+    Returns "" for other sentences, even if they also refer to a section: "27 days, see section 5.2".
     """
     reference = REFERENCE.search(text)
     if reference is None or not LEADS.search(text):
@@ -186,8 +186,8 @@ def sentences(passage: str) -> list[str]:
 def units_of(passage: str, titles: frozenset[str] = frozenset()) -> list[Unit]:
     """Split a passage into sentences, list items, rows and headings, in order.
 
-    Numbers in brackets are removed, because they would look like citations. `titles` are the titles of document and
-    section: a line which repeats a title is a heading, whatever its form.
+    Numbers in brackets are removed, because they would look like citations. `titles` are the titles of the document and
+    the section: a line which repeats a title is always a heading.
     """
     text = PARAGRAPH_MARK.sub("\n\n", AMENDMENT.sub("\n\n", FOOTNOTE.sub("", passage)))
     units: list[Unit] = []
@@ -255,8 +255,7 @@ def _columns(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[Unit]:
 
 
 def _units_of_prose(text: str, first_block: int) -> list[Unit]:
-    """Join each paragraph's lines, and divide them into sentences and other units; a line break made on purpose ends a
-    unit.
+    """Join each paragraph's lines, and split the result into units. An intended line break ends a unit.
 
     `first_block` is the first paragraph's number.
     """
@@ -300,7 +299,7 @@ def _units_of_prose(text: str, first_block: int) -> list[Unit]:
 
 
 def _paragraphs(text: str) -> list[str]:
-    """Divide a text at blank lines, but not within a numbered list: "1. Log in.", "2. Press send."."""
+    """Split a text at blank lines, but not between the steps of a numbered list: "1. Log in.", "2. Press send."."""
     paragraphs: list[str] = []
     number = 0
     for paragraph in re.split(r"\n\s*\n(?=[^\S\n]*\S)", text):
@@ -317,7 +316,7 @@ def _paragraphs(text: str) -> list[str]:
 def _steps(lines: list[str]) -> dict[str, int]:
     """Return the steps in a numbered procedure, with their numbers.
 
-    Only runs which begin at 1 are steps. If all numbers are 1, which Markdown allows, the lines are counted.
+    Only runs which begin at 1 are steps. If all lines are numbered 1, which Markdown allows, the lines are counted.
     """
     counted = [(int(match[1]), line) for line in lines if (match := STEP.match(line))]
     if {number for number, _ in counted} == {1}:
@@ -333,9 +332,7 @@ def _steps(lines: list[str]) -> dict[str, int]:
 
 
 def _without_heading(run: list[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Return the numbered lines, without a last line which is the next section's heading: "4. Payroll pays it.", "5.
-    Contacts".
-    """
+    """Drop the last numbered line if this line is the next section's heading, for example "5. Contacts"."""
     is_heading = not ends(run[-1][1]) and all(ends(line) for _, line in run[:-1])
     return run[:-1] if is_heading else run
 
@@ -347,9 +344,9 @@ def _width(lines: list[str]) -> int:
 
 
 def _is_broken(line: str, following: str, unit: str, width: int, *, is_listed: bool) -> bool:
-    """Whether a line was broken on purpose, and not because the paragraph's width was reached.
+    """Whether the break after a line is intended, not caused by the paragraph's width.
 
-    `unit` is the text which the line ends; `width` is in characters.
+    `unit` is the text up to and including this line; `width` is in characters.
     """
     if line.endswith(","):
         return False
@@ -363,9 +360,9 @@ def _is_broken(line: str, following: str, unit: str, width: int, *, is_listed: b
 
 
 def _lost_table(lines: list[str]) -> list[Unit]:
-    """Return the rows in a table without column separators, or [] for other lines.
+    """Return the rows in a table with lost column separators, or [] for other lines.
 
-    The first line must be headings, every other line must have a figure.
+    The first line must have the headings, and every other line must have a number.
     """
     rows = lines[1:]
     if len(lines) < FEWEST_ROWS or any(map(str.isdigit, lines[0])) or len(lines[0].split()) < 2:

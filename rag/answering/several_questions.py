@@ -1,8 +1,8 @@
 """Answer several questions in one message without a model, with quotations for each question.
 
 "How long is probation, and how much notice do I give?" has two answers, mostly in different passages. A later question
-may leave out the subject ("and how many can I carry over?") and gets completed like a follow-up. The reply repeats each
-question, also those without an answer in the documents.
+without a subject ("and how many can I carry over?") is completed like a follow-up. The reply repeats each question,
+even without an answer in the documents.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class _Reply:
 
 
 def quote_each(state: AnswerState, reason: Phrases) -> Iterator[TextEvent]:
-    """Answer with sentences from the passages, question by question if the message has several.
+    """Answer with sentences from the passages, separately for each question in the message.
 
-    `reason` tells, by language, why no model wrote the answer.
+    `reason` says in each language why no model wrote the answer.
     """
     replies = _replies(state)
     if all(reply.evidence == "none" for reply in replies):

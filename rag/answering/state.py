@@ -1,6 +1,6 @@
-"""A question's state in the pipeline: known facts, and the text shown to the reader.
+"""Hold a question's state in the pipeline: known facts, and the text shown to the reader.
 
-Each step is a function in a different module. `pipeline.py` calls them in order.
+Each step is a function in a different module. `pipeline.py` calls the steps in order.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class AnswerState:
     # Money
 
     def hold_to_budget(self) -> None:
-        """If the user's budget is spent, use no paid models from now on, and add a notice."""
+        """If the user's budget is spent, turn off paid models for this question and add a notice."""
         if not self.profile.spends:
             return
         if self.parts.has_budget(self.question.identity):
@@ -170,10 +170,10 @@ class AnswerState:
 
     @property
     def next_question_model(self) -> ChatModel | None:
-        """The model which suggests questions: the answering model if translations use a different provider, else the
-        small model.
+        """The model which suggests questions.
 
-        The small model is the translation model, or the answering model if there is no translation model.
+        If translations use a different provider, this is the answering model. Otherwise, this is the translation model,
+        or the answering model if there is no translation model.
         """
         providers = self.parts.providers
         answering = providers.chat_choice(self.profile)
@@ -214,9 +214,7 @@ class AnswerState:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """Return sentences for the reader: why the answer failed or ended early, skipped steps, documents not valid
-        today.
-        """
+        """Return sentences for the reader, for example why the answer failed, or that a document is not valid today."""
         is_narrowed = bool(self.question.document_ids) or not self.question.filters.is_empty
         chosen = ONLY_CHOSEN if is_narrowed and self.outcome is Outcome.NO_CONTEXT else ""
         return tuple(filter(None, (self.reason, chosen, *self.asides, *self.warnings)))
@@ -266,12 +264,12 @@ class AnswerState:
         self.is_withdrawn = self._starts_over = True
 
     def start_again(self, text: str) -> None:
-        """Withdraw the text shown after `text`, which stays; the next text follows `text`."""
+        """Withdraw the text shown after `text`. The next text then follows `text`."""
         self.text, self._kept = "", text
         self._starts_over = True
 
     def show_nearest(self, *, keep: bool = False) -> None:
-        """Set the citations to the nearest passages. With `keep`, the cited passages stay first with their numbers."""
+        """Set the citations to the nearest passages. With `keep`, cited passages come first and keep their numbers."""
         if self.context is None:
             return
         first = self.citations if keep else ()

@@ -1,6 +1,6 @@
-"""Compare the years, months, days or hours in a question with the limit from which a rule holds.
+"""Compare the years, months, days or hours in a question with the limits from which rules apply.
 
-"How much leave do I get after 6 years?" is answered by "From the fifth year of service there are 28 days", and "Ab 55
+"How much leave do I get after 6 years?" is answered by "From the fifth year of service there are 28 days". "Ab 55
 Jahren entfällt die Nachtschicht" is for somebody who writes "ich bin 57". Numbers may be digits or words.
 """
 
@@ -89,17 +89,17 @@ _UNIT_OF_COMPOUND = {
 
 
 class Limit(NamedTuple):
-    """A rule's limit: "year", and the numbers of years for which the rule holds."""
+    """A rule's limit: a unit, like "year", and the range for which the rule applies."""
 
     unit: str
     numbers: Range
 
 
 def is_reached(text: str, text_language: str, question: str, language: str) -> bool | None:
-    """Whether a quantity in the question lies within a limit of the text, or equals a quantity in the text.
+    """Whether a quantity in the question lies within a limit in the text, or equals the years in the text.
 
-    Returns `False` only if the text has limits in years and the question reaches none. Otherwise returns `None`,
-    because a limit in weeks may be about something else. `text_language` and `language` are ISO 639-1 codes.
+    Returns `False` only if the text has limits in years and the question's years reach no limit. Otherwise returns
+    `None`, because a limit in weeks may be about something else. `text_language` and `language` are ISO 639-1 codes.
     """
     quantities = quantities_in(question, language)
     if not quantities:

@@ -1,7 +1,7 @@
-"""Let the model write the answer from the passages, and check the text while it is written.
+"""Let the model write the answer from the passages, and check the text during writing.
 
-A repetitive text, or a text which its passages do not support, is withdrawn and replaced by quotations. Replies to
-small talk and about whole documents are shown here too.
+A text which is repetitive, or not supported by the passages, is withdrawn and replaced by quotations. Replies to small
+talk and about whole documents are shown here too.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ WITHDRAWN: dict[Trouble, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class WholeDocumentsCall:
-    """A model call about whole documents: rules, and the filter which numbers the citations across all parts.
+    """A model call about whole documents: the system prompt, and the citation filter shared by all parts.
 
-    `quotes` replaces an unusable text; `None` if the call writes only a part.
+    `quotes` replaces the model's text if unusable; `None` if the call writes only a part.
     """
 
     system: str
@@ -115,7 +115,7 @@ def write(state: AnswerState, context: ContextResponse) -> Iterator[AnswerEvent]
 def stream(
     state: AnswerState, model: ChatModel, context: ContextResponse, call: WholeDocumentsCall | None = None
 ) -> Iterator[TextEvent]:
-    """Stream the model's text to the reader, with checks. `call` is set for a call about whole documents."""
+    """Stream the model's text to the reader, with checks. `call` is set for calls about whole documents."""
     state.model = model.model
     own_place = None if call or state.profile.answer.source_prompt else context.own_place
     system = call.system if call else rules_of(state.profile.answer, state.answer_language)
@@ -214,7 +214,7 @@ def _finder(state: AnswerState, context: ContextResponse, filtered: CitationFilt
 def _grave(state: AnswerState, trouble: Trouble | None) -> Trouble | None:
     """Return the problem if the text must be withdrawn, else `None`.
 
-    Repetition always counts; unsupported claims count only with `withdraw_unsupported` in the profile.
+    Repetition always counts. Unsupported claims count only if the profile sets `withdraw_unsupported`.
     """
     return trouble if trouble == "repeats" or state.profile.answer.withdraw_unsupported else None
 
@@ -261,7 +261,9 @@ def _note_ending(state: AnswerState, completed: Completed | None, is_not_found: 
 
 
 def write_reply(state: AnswerState, reply: RouteReply) -> Iterator[AnswerEvent]:
-    """Show a route's reply: fixed text, or text which the language model writes from the reply's parts."""
+    """Show a route's reply. If the reply has parts, the language model writes the text; otherwise the fixed text is
+    shown.
+    """
     context = ContextResponse(
         context_text="\n\n".join(part.context_text for part in reply.parts),
         citations=reply.citations,

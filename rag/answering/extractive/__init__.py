@@ -1,11 +1,11 @@
 """Answer without a language model: quote the sentences which best match the question.
 
 A sentence's score is the share of the question's terms in it, weighted by rarity (idf); terms in the headings above
-count half. If the caller can compare meaning, similarity to the question adds to the score. Length and a low-ranked
-passage lower it. Whether the passages answer at all is decided elsewhere.
+count half. If an embedding model is available, similarity to the question adds to the score. Long sentences and
+low-ranked passages score lower. Whether the quotations answer at all is decided in `rag/answering/quoting.py`.
 
-`best_quotes` calls the steps in order: `reading` finds the candidates, `scoring` scores them, `choosing` and `places`
-choose. Their numbers are in `rule`.
+`best_quotes` calls the steps in order: `reading` finds the candidates, `scoring` scores them, `choosing` chooses. The
+weights and limits are in `rule`.
 """
 
 from __future__ import annotations
@@ -75,13 +75,13 @@ def best_quotes(
 ) -> Quotes | None:
     """Quote the sentences about the question; return `None` if the passages have no quotable sentence.
 
-    `language` is the question's (ISO 639-1). `citations` are the context's passages, best first; their numbers are
-    cited. `similarities` compares sentences by meaning; without it, only words and positions are compared.
-    `parts_by_number` maps passage numbers to parts with their cosines, from `compared_parts`. `days` are the documents'
-    dates (ISO 8601): if two documents disagree, the newer comes first. `with_neighbours` also quotes the sentences
-    around the best sentence, which is set in bold. `carried` is the completed follow-up: sentences with the follow-up's
-    words come first. `own_documents` are the documents for the user's country or site: if other documents have
-    different rules, the user's documents come first and the others are named.
+    `citations` are the passages in the context, best first; the quotations cite their numbers. `language` is the
+    question's ISO 639-1 code. `similarities` compares sentences by meaning; if missing, only words and positions are
+    compared. `parts_by_number` comes from `compared_parts`. `days` are the documents' dates (ISO 8601): if two
+    documents disagree, the newer is quoted first. `with_neighbours` also quotes the sentences around the best sentence,
+    which is then set in bold. `carried` is the completed follow-up: sentences with the follow-up's words are preferred.
+    `own_documents` are the documents for the user's country or site: if other documents have different rules, the
+    user's documents are quoted first and the other documents are named.
     """
     if not re.search(r"\w", question):
         return None
@@ -177,7 +177,7 @@ def _of_other_documents(
 ) -> tuple[list[CandidateSentence], list[CandidateSentence]]:
     """Find sentences in further documents which have different rules.
 
-    Returns the sentences to quote, and sentences from documents which are only mentioned.
+    Returns the sentences to quote, and the sentences for which only the document is mentioned.
     """
     passages, reading = scored.passages, scored.reading
     further: list[CandidateSentence] = []
@@ -229,7 +229,7 @@ def _names_subjects(first: CandidateSentence, reading: Reading) -> bool:
 
 
 def _find_pointer(candidates: Sequence[CandidateSentence], scored: Scored) -> tuple[int, str] | None:
-    """If the best sentence only refers to a numbered section, return the citation number and the section number.
+    """Return the citation number and the section number if the best sentence only refers to a numbered section.
 
     Returns `None` for any other sentence.
     """

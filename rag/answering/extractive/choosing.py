@@ -1,4 +1,4 @@
-"""Choose the sentences to quote from the ranked candidates; the rule for the asker's country or site comes first."""
+"""Choose the sentences to quote from the ranked candidates. The rule for the user's country or site comes first."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from rag.text.figures import figures
 
 
 def of_named_folder(reading: Reading) -> list[CandidateSentence]:
-    """Drop sentences from documents which also exist, with the same title, in the folder named in the question.
+    """Of documents with the same title, keep only the document in the folder which the question names.
 
-    All candidates are returned if the question names no folder.
+    Returns all candidates if the question names no folder.
     """
     candidates, question_terms = reading.candidates, reading.question_terms
     folders: dict[frozenset[str], set[frozenset[str]]] = {}
@@ -43,8 +43,7 @@ def of_named_folder(reading: Reading) -> list[CandidateSentence]:
 
 
 def of_one_branch(ranked: list[CandidateSentence], scored: Scored) -> list[CandidateSentence]:
-    """Keep only sentences in the question's language if the best sentence is in this language and has all the
-    question's words.
+    """Drop sentences in other languages if the best sentence has the question's language and all the question's words.
 
     Documents in other languages belong to other branches: 27 days' leave in Ottermere, 28 in Utrecht. If the question
     names a language or country, all sentences are kept.
@@ -59,10 +58,10 @@ def of_one_branch(ranked: list[CandidateSentence], scored: Scored) -> list[Candi
 
 
 def of_what_is_named(ranked: list[CandidateSentence], scored: Scored) -> list[CandidateSentence]:
-    """Keep only documents containing a name from the question, if the best sentence's document contains any.
+    """If the best sentence's document contains a name from the question, drop documents without such a name.
 
-    For a question about PerksPlus, the general benefits guide is dropped; for the folder "France", the general
-    handbook.
+    For a question about PerksPlus, the general benefits guide is dropped. If the question names the folder "France",
+    the general handbook is dropped.
     """
     reading, document_of = scored.reading, scored.passages.document_of
     names = names_in(reading.question, scored.passages.language).union(
@@ -73,7 +72,7 @@ def of_what_is_named(ranked: list[CandidateSentence], scored: Scored) -> list[Ca
 
 
 def of_the_follow_up(ranked: list[CandidateSentence], scored: Scored) -> list[CandidateSentence]:
-    """Keep the best sentence, and sentences which match the follow-up and the conversation's subject about equally."""
+    """Keep the best sentence, and sentences which match the follow-up equally and the whole question almost equally."""
     focus, weights = scored.reading.followed, scored.reading.weights
     terms = terms_near(ranked[0])
     ranked = [c for c in ranked if c == ranked[0] or not scored.replaced & c.terms]
@@ -86,7 +85,7 @@ def of_the_follow_up(ranked: list[CandidateSentence], scored: Scored) -> list[Ca
 def choose(ranked: Sequence[CandidateSentence], scored: Scored) -> list[CandidateSentence]:
     """Choose the best sentence, the best sentence for each part of the question, and further good sentences.
 
-    A sentence from a different document which contradicts the best sentence in otherwise equal words comes second.
+    A sentence from a different document which contradicts the best sentence in otherwise equal words is quoted second.
     """
     best, scores = ranked[0], scored.scores
     chosen = _first(ranked, scored)
@@ -153,7 +152,7 @@ def _adds_little(candidate: CandidateSentence, best: CandidateSentence, scored: 
 
 
 def beginning(candidates: Sequence[CandidateSentence]) -> list[CandidateSentence]:
-    """Return the first sentences of the best passage, for use if the question's words favour no sentence."""
+    """Return the best passage's first sentences. Used if the question's words favour no sentence."""
     best = [c for c in candidates if c.passage == candidates[0].passage and c.kind != "column"]
     chosen: list[CandidateSentence] = []
     for candidate in [c for c in best if c.value >= 1.0] or best:
@@ -189,11 +188,11 @@ def around(best: CandidateSentence, everything: Sequence[CandidateSentence]) -> 
 def complements(
     best: CandidateSentence, neighbours: Sequence[CandidateSentence], readings: Sequence[Reading]
 ) -> list[CandidateSentence]:
-    """Return sentences near the best sentence as complements.
+    """Return the neighbours which complete the best sentence.
 
-    They contain further words from the question, or a limit which the question's years reach. "Everybody has 27 days.
-    Managers have 32.": for a question about managers, the second sentence is a complement. For a question about six
-    years, "From the fifth year, there are 30" is a complement.
+    They contain further words from the question, or a limit which the question's years reach. After "Everybody has 27
+    days.", "Managers have 32." is a complement for a question about managers, and "From the fifth year, there are 30."
+    for a question about six years.
     """
     return [
         c
@@ -223,7 +222,7 @@ def _adjacent(best: CandidateSentence, ranked: Sequence[CandidateSentence]) -> l
 
 
 def first_step(candidates: Sequence[CandidateSentence], weights: dict[str, float]) -> list[CandidateSentence]:
-    """Return the first step in a numbered list below a heading with all the question's words; [] if no list matches."""
+    """Return the first step in a numbered list below headings with all the question's words, else []."""
     least = RULE.all_in_words * sum(weights.values())
     listed = (c for c in candidates if c.step and c.under and weight_of(weights, c.under | c.title) >= least)
     return list(itertools.islice(listed, 1))
@@ -248,9 +247,9 @@ def _best_of_part(part: Part, ranked: Sequence[CandidateSentence], scored: Score
 
 
 def _crowds(candidate: CandidateSentence, other: CandidateSentence, scores: dict[CandidateSentence, float]) -> bool:
-    """Whether to leave out a table row or column, because `other` from the same passage is quoted.
+    """Whether to leave out a table row or column because `other`, a row or column from the same passage, is quoted.
 
-    Both match the question through the same column headings.
+    Both may match the question only through the same column headings.
     """
     tabular = ("row", "column")
     if candidate.kind not in tabular or other.kind not in tabular or candidate.passage != other.passage:
@@ -259,9 +258,7 @@ def _crowds(candidate: CandidateSentence, other: CandidateSentence, scores: dict
 
 
 class OwnPlace(NamedTuple):
-    """The best sentence from the documents for the user's country or site, and sentences with different rules
-    elsewhere.
-    """
+    """The best sentence in the documents for the user's country or site, and different rules in other documents."""
 
     first: CandidateSentence
     other_sentences: list[CandidateSentence]
@@ -270,9 +267,9 @@ class OwnPlace(NamedTuple):
 
 
 def of_own_place(ranked: Sequence[CandidateSentence], documents: Collection[UUID], scored: Scored) -> OwnPlace | None:
-    """Find an equally good sentence in the documents for the user's country or site.
+    """Find a sentence as good as the best sentence, in the documents for the user's country or site.
 
-    Returns `None` without an equally good sentence, or if no other document has a different rule.
+    Returns `None` if no sentence is found, or if no other document has a different rule.
     """
     citations = scored.passages.citations
     passages = frozenset(place for place, citation in enumerate(citations) if citation.document_id in documents)
@@ -301,7 +298,10 @@ def of_own_place(ranked: Sequence[CandidateSentence], documents: Collection[UUID
 def _standing_out(
     matches: list[CandidateSentence], ranked: Sequence[CandidateSentence], scored: Scored
 ) -> list[CandidateSentence]:
-    """Return the best sentence not in the question's language, or [] if no sentence stands out clearly."""
+    """Return the best sentence in `matches`, which are not in the question's language.
+
+    Without an embedding model, returns [] unless the best sentence scores clearly higher.
+    """
     scores = scored.scores
     if scored.passages.similarities is not None:
         likeness = scored.passages.similarities([scored.reading.question], [c.compared for c in matches])[0]
@@ -330,11 +330,11 @@ def elsewhere(
     *,
     anchor: CandidateSentence | None = None,
 ) -> list[CandidateSentence]:
-    """Find the same rule in the documents for different branches, if the figures differ; return a sentence for each.
+    """Find the same rule with different numbers in other branches' documents; return a sentence for each document.
 
-    For "Leave in Utrecht", this finds "Leave in Leeds": documents with a similar title, or in a different language or
-    folder than the first quotation's. `anchor`, the best sentence overall, is set if the first quotation is for the
-    user's country or site. Then all documents are considered, also for rules without figures.
+    For "Leave in Utrecht", this finds "Leave in Leeds". A different branch's document has a similar title, or a
+    language or folder different from the first quotation's. `anchor`, the best sentence overall, is set if the first
+    quotation is for the user's country or site. All documents are then considered, also for rules without numbers.
     """
     first, is_own_place = chosen[0], anchor is not None
     if not is_own_place and not (first.is_of_type and first.figures):

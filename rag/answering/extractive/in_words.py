@@ -13,9 +13,8 @@ from rag.answering.quotations import LONGEST_SENTENCE, CandidateSentence
 def rarity(question_terms: frozenset[str], candidates: Sequence[CandidateSentence]) -> dict[str, float]:
     """Return a weight from 1 to 2 for each question term: 1 plus the idf (Lucene's formula), scaled to 0 … 1.
 
-    The idf is only half the weight, because a search for the question has found the candidates: they often have the
-    subject's terms, and an unimportant term may be rare. The terms are sorted, because a sum's rounding depends on the
-    order.
+    The idf is only half the weight. The candidates come from a search for the question: most contain the subject's
+    terms, and a rare term may be unimportant. The terms are sorted, because a sum's rounding depends on the order.
     """
     counts = Counter(term for candidate in candidates for term in candidate.terms & question_terms)
     total = len(candidates)
@@ -27,9 +26,9 @@ def rarity(question_terms: frozenset[str], candidates: Sequence[CandidateSentenc
 
 
 def weigh_synonyms(weights: dict[str, float], original: dict[str, float]) -> dict[str, float]:
-    """Lower the weights for synonyms: together, they weigh at most the same as the replaced words.
+    """Lower the weights for synonyms. Together, synonyms then weigh no more than the replaced words.
 
-    "Annual leave" for "vacation" would otherwise weigh twice as much.
+    "Annual leave" for "vacation" would otherwise weigh double.
     """
     replaced = sum(weight for term, weight in original.items() if term not in weights)
     new = sum(weight for term, weight in weights.items() if term not in original)
@@ -42,17 +41,18 @@ def weight_of(weights: dict[str, float], terms: frozenset[str]) -> float:
 
 
 def own_terms(candidate: CandidateSentence, weights: dict[str, float]) -> frozenset[str]:
-    """Return the sentence's terms which are not in the document's title; all terms if the title has all the question's
-    words.
+    """Return the sentence's terms which are not in the document's title.
+
+    If the title has all the question's words, returns all terms.
     """
     rest = candidate.terms - candidate.title
     return rest if weights.keys() - candidate.title else candidate.terms
 
 
 def terms_near(candidate: CandidateSentence) -> frozenset[str]:
-    """Return a sentence's terms, with the terms in the document's title and the nearest heading.
+    """Return the terms in a sentence, in the document's title and in the nearest heading.
 
-    Table rows and columns get the terms in all headings above instead.
+    For a table row or column, terms in all headings above replace title and nearest heading.
     """
     is_tabular = candidate.kind in ("row", "column")
     return candidate.terms | (candidate.heading if is_tabular else candidate.under | candidate.title)
@@ -65,9 +65,10 @@ def shares_of_words(
     subjects: Sequence[frozenset[str]],
     passages: int,
 ) -> dict[CandidateSentence, float]:
-    """Return which fraction (0 to 1) of the question's words each sentence has, weighted by rarity.
+    """Return the share (0 to 1) of the question's words which are in each sentence, weighted by rarity.
 
-    `subjects` are the terms in expressions naming the question's subjects; `passages` counts the passages.
+    `everything` also holds the sentences which cannot be quoted. `subjects` are the terms for each subject in the
+    question. `passages` is the passage count.
     """
     total = sum(weights.values()) or 1.0
     passage_weights = [
@@ -81,9 +82,8 @@ def shares_of_words(
 
 
 def value_of(candidate: CandidateSentence) -> float:
-    """Return the factor for a sentence's points.
-
-    It is higher if the question asks for figures and the sentence has some.
+    """Return the factor for a sentence's points, which is higher for sentences with numbers if the question asks for
+    numbers.
     """
     return candidate.value * (RULE.figure_value if candidate.figures else 1.0)
 

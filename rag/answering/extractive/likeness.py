@@ -18,17 +18,17 @@ Similarities = Callable[[Sequence[str], Sequence[str]], Sequence[Sequence[float]
 
 
 class ComparedPart(NamedTuple):
-    """A passage's part with its cosine to the question."""
+    """A passage's part, with the cosine similarity to the question."""
 
     text: str
     cosine: float
 
 
 def compared_parts(context: ContextResponse) -> dict[int, list[ComparedPart]]:
-    """Return each passage's parts with their cosines to the question, by passage number.
+    """Return each passage's parts with their cosine similarities to the question, by passage number.
 
-    The search has already compared the parts; no model is called. The result is empty if any cited passage has no
-    vectors yet; otherwise the passages with vectors would be preferred without reason.
+    The search has already compared the parts; no model is called. The result is empty if any passage has no vectors
+    yet, because the passages with vectors would otherwise be preferred without reason.
     """
     meanings = {result.chunk_id: result.part_meanings for result in context.results}
     if not all(meanings.get(citation.chunk_id) for citation in context.citations):
@@ -43,9 +43,9 @@ def compared_parts(context: ContextResponse) -> dict[int, list[ComparedPart]]:
 
 
 def likeness_by(embedder: Embedder) -> Similarities:
-    """Return a function for scoring sentences by similar meaning to a question.
+    """Return a function which scores sentences by similar meaning to a question.
 
-    If the model fails, all scores are equal.
+    If the embedding model fails, all scores are 0.
     """
 
     def likeness(questions: Sequence[str], sentences: Sequence[str]) -> Sequence[Sequence[float]]:

@@ -102,7 +102,7 @@ SEE_ALSO = re.compile(
 
 @dataclass(frozen=True)
 class Passages:
-    """The passages to quote from, best first, with the question's language and known similarities."""
+    """The passages to quote from, best first, with the question's language and the known similarities."""
 
     citations: Sequence[Citation]
     #: The question's language.
@@ -151,9 +151,10 @@ class Reading(NamedTuple):
 
 
 def read(question: str, passages: Passages, focus: str, original: Reading | None = None) -> Reading:
-    """Split the passages into sentences, and weigh them by the question's words.
+    """Split the passages into sentences, and weight them by the question's words.
 
-    `focus` has the follow-up's words. If the question is in synonyms, `original` is the reading in the user's words.
+    `focus` is the follow-up's text. If `question` is the user's question in synonyms, `original` is the result for the
+    unchanged question.
     """
     language, citations = passages.language, passages.citations
     wording = _Wording(question, language, question if original is None else original.question)
@@ -216,7 +217,7 @@ class _Wording:
 
     @cached_property
     def folded(self) -> str:
-        """The question's words in lower case, between single spaces."""
+        """The question's words in lower case, separated and enclosed by single spaces."""
         return f" {' '.join(WORD_OR_NUMBER.findall(self.text.casefold()))} "
 
     @cached_property
@@ -447,7 +448,9 @@ def _is_cut(unit: Unit, *, is_first: bool, is_last: bool) -> bool:
 
 
 def _limits_another(text: str, question: str) -> bool:
-    """Whether a sentence is an exception to the preceding sentence, or refers to a paragraph not in the question."""
+    """Whether a sentence is an exception to the preceding sentence, or refers to a paragraph which the question does
+    not name.
+    """
     return bool(
         EXCEPTION.match(text)
         or IN_THIS_CASE.match(text)

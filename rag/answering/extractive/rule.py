@@ -1,4 +1,4 @@
-"""The numbers by which sentences are scored and chosen, in a single value."""
+"""Define the weights and limits for scoring and choosing sentences."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class QuoteRule:
-    """A sentence's score factors, and the limits for replies, tuned on known questions
-    (docs/measurements/answering.md).
-    """
+    """The weights and limits for quotations, tuned on known questions (docs/measurements/answering.md)."""
 
     maximum_quotes: int = 3
     maximum_characters: int = 900

@@ -1,4 +1,4 @@
-"""Score candidates by the question's words, their passage, their headings, their meaning and the conversation."""
+"""Score candidate sentences by the question's words, passage, headings, meaning and conversation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rag.types import Citation
 
 @dataclass(frozen=True)
 class Part:
-    """A compound question's part: terms, and the points each sentence gets for similar meaning."""
+    """A compound question's part: the terms, and each sentence's points for similar meaning."""
 
     terms: frozenset[str]
     meaning: dict[CandidateSentence, float]
@@ -45,12 +45,12 @@ class Scored(NamedTuple):
 
     @property
     def best(self) -> float:
-        """The highest sum: points for words plus points for meaning."""
+        """The highest score: points for words plus points for meaning."""
         return max(self.in_words[c] + self.meaning.get(c, 0.0) for c in self.reading.candidates)
 
     @property
     def is_sure(self) -> bool:
-        """Whether the match in words or meaning is good enough to tell which sentences answer."""
+        """Whether the best match in words or meaning is good enough to trust the order of the sentences."""
         return bool(self.meaning) or self.best >= RULE.sure_in_words
 
 
@@ -59,8 +59,8 @@ def score(
 ) -> Scored:
     """Score the candidates in `reading`.
 
-    `readings` holds the passages compared with the question, and with the question in synonyms; the better match
-    counts. `kind` is the requested type of fact.
+    `readings` holds the passages compared with the question, and with the question in synonyms. For each candidate, the
+    better match counts. `kind` is the requested type of fact.
     """
     question, language, citations = reading.question, passages.language, passages.citations
     candidates, everything, weights = reading.candidates, reading.everything, reading.weights
@@ -105,7 +105,7 @@ def score(
 
 
 def says_the_rest(candidate: CandidateSentence, weights: dict[str, float]) -> bool:
-    """Whether a sentence or list item contains all the question's words which the headings above lack."""
+    """Whether a sentence or list item contains all the question's words which are not in the headings above."""
     rest = weights.keys() - candidate.heading
     return candidate.kind in ("sentence", "item") and len(weights) > 1 and bool(rest) and rest <= candidate.terms
 
@@ -116,9 +116,10 @@ def by_meaning(
     likely: dict[CandidateSentence, float],
     similarities: Similarities | None,
 ) -> list[dict[CandidateSentence, float]]:
-    """Return points by meaning for each question: 0 for the least similar sentence, `meaning_weight` for the most.
+    """Return each sentence's points for meaning, for each question.
 
-    Only the `most_compared` likeliest sentences are compared. The list is empty if meaning cannot be compared.
+    The least similar sentence gets 0 points, the most similar `meaning_weight`. Only the sentences with the highest
+    values in `likely`, at most `most_compared`, are compared. The list is empty without an embedding model.
     """
     if similarities is None:
         return []
@@ -142,9 +143,7 @@ def by_part(
     citations: Sequence[Citation],
     parts_by_number: Mapping[int, Sequence[ComparedPart]],
 ) -> dict[CandidateSentence, float]:
-    """Return points for each sentence, from 0 to `part_weight`, by how similar the surrounding part is to
-    the question.
-    """
+    """Return 0 to `part_weight` points for each sentence, by how similar the surrounding part is to the question."""
     cosines = [part.cosine for parts in parts_by_number.values() for part in parts]
     if not cosines or max(cosines) <= min(cosines):
         return {}
@@ -165,7 +164,7 @@ def first_below(
 ) -> dict[CandidateSentence, float]:
     """Return points for the first sentences below a heading with all the question's words, for example "Payday".
 
-    Only the first passage with a heading like this counts, because the most relevant passage comes first.
+    Only the first passage with this kind of heading counts, because passages are sorted by relevance.
     """
     points: dict[CandidateSentence, float] = {}
     totals = [sum(weights.values()) if terms is None else weight_of(weights, terms) for terms in translatable]
@@ -193,10 +192,10 @@ def _passage_terms(everything: Sequence[CandidateSentence], place: int) -> froze
 def count_subjects(
     words: Sequence[frozenset[str]], subjects: Sequence[frozenset[str]], translatable: Sequence[frozenset[str] | None]
 ) -> list[int]:
-    """Return for each passage how many subjects from the question occur there or in the headings above.
+    """Return for each passage how many subjects from the question occur in the passage or the headings.
 
-    `words` holds each passage's terms. `translatable` holds, for each passage, the question's terms which can be
-    translated, or `None` for a passage in the question's language.
+    `words` holds each passage's terms. `translatable` holds the question's terms which have synonyms in the passage's
+    language, or `None` for a passage in the question's language.
     """
     counts = []
     for passage_terms, terms in zip(words, translatable, strict=True):
@@ -209,9 +208,9 @@ def count_subjects(
 def subject_values(
     words: Sequence[frozenset[str]], counts: Sequence[int], question_terms: frozenset[str]
 ) -> list[float]:
-    """Return a factor from 0 to 1 for the sentences in each passage.
+    """Return a score factor from 0 to 1 for each passage.
 
-    The factor is below 1 if a different passage has more subjects from the question, and 0 if the passage has no word
+    The factor is 0 for a passage without a word from the question, and below 1 if a different passage has more subjects
     from the question.
     """
     most = max(counts, default=0)
@@ -231,7 +230,10 @@ def focused(
     names: frozenset[str],
     replaced: frozenset[str],
 ) -> dict[CandidateSentence, float]:
-    """Raise scores for the follow-up's words; lower scores for a replaced name, or if a required name is missing."""
+    """Raise the scores for sentences with the follow-up's words.
+
+    Scores are lowered for sentences with a replaced name, or without a name which other sentences have.
+    """
     total = sum(focus.values())
     is_named = any(names <= terms_near(c) for c in scores) if names else False
     return {

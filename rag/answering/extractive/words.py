@@ -69,7 +69,7 @@ def _between(language: str) -> re.Pattern[str]:
 
 
 def without_units(weights: dict[str, float], question: str, language: str) -> dict[str, float]:
-    """Return the weights without the unit in the question, for example "days", unless no other word remains."""
+    """Return the weights without the question's units, like "days". If no other word would remain, units are kept."""
     units = frozenset(term for unit in UNIT.findall(question) for term in tokenize(unit, language))
     return {term: weight for term, weight in weights.items() if term not in units} or weights
 
@@ -107,7 +107,7 @@ def translatable_terms(question: str, language: str, text_language: str) -> froz
 def other_words(
     question: str, language: str, text_language: str
 ) -> tuple[tuple[frozenset[str], tuple[frozenset[str], ...]], ...]:
-    """Return pairs for the question's words with synonyms: the word's terms, and each synonym's terms in
+    """Return a pair for each question word with synonyms: the word's terms, and each synonym's terms in
     `text_language`.
     """
     terms_by_word = {
@@ -129,11 +129,11 @@ def comparable_terms(
     question_terms: frozenset[str] = frozenset(),
     ideas: frozenset[int] = frozenset(),
 ) -> frozenset[str]:
-    """Return a text's terms in a form which can be compared with the question's terms.
+    """Return a text's terms, with the question's terms which the text expresses in a different way.
 
-    Added are question terms which the text has in synonyms, compounds and number words: "10 Jahre" is in "zehnjährig".
-    `language` is the question's language and `text_language` the text's. `words` are the synonyms from `other_words`;
-    `ideas` are the ids for the question's synonym groups: expressions from other groups are ignored.
+    The text may have synonyms, compounds or number words: "zehnjährig" contains "10 Jahre". `language` is the
+    question's language and `text_language` the text's. `words` are the synonyms from `other_words`. `ideas` are the ids
+    for the question's synonym groups; expressions from other groups are ignored.
     """
     in_order = tokenize(text, language)
     terms = frozenset(in_order)
@@ -156,7 +156,7 @@ def comparable_terms(
 
 
 def _stand_together(expression: frozenset[str], terms: Sequence[str]) -> bool:
-    """Whether an expression's terms stand close together. In "pay for working days", the terms in "pay day" do not."""
+    """Whether an expression's terms stand close together in a text: not "pay day" in "pay for each working day"."""
     if not expression <= frozenset(terms):
         return False
     width = len(expression) + RULE.within_expression

@@ -1,4 +1,4 @@
-"""Build the messages for a chat model. Files in `prompts/` have the wording; this module sets their order."""
+"""Build the messages for a chat model. The wording is in the files in `prompts/`."""
 
 from __future__ import annotations
 
@@ -66,10 +66,11 @@ def language_name(language: str, *, in_korean: bool = False) -> str:
 
 
 def rules_of(answer: Answer, language: str) -> str:
-    """Return the system prompt for answers in a language (ISO 639-1), from a profile's settings for answers.
+    """Return the system prompt for answers in a language (ISO 639-1).
 
-    The rules come from `prompts/<name>.md`, with the profile's prompt for a name, or from `prompts/hr.md` without this
-    file. If `source_prompt` is set, `prompts/source/<name>.md` is used if available.
+    `answer` has the profile's settings for answers. The rules are in `prompts/<name>.md` (`name` is the profile's
+    prompt), or in `prompts/hr.md` if this file does not exist. With `source_prompt`, `prompts/source/<name>.md` is
+    preferred.
     """
     name, persona = answer.prompt, persona_part(answer.persona_name, answer.persona_facts)
     own_name, own_rules = answer.own_name.strip(), answer.own_rules
@@ -106,7 +107,9 @@ ADDITIONS_IN_KOREAN = ("이 게시판이나 자료의 이름:", "관리자가 �
 
 
 def persona_part(name: str, facts: str) -> str:
-    """Return the prompt's part about the person whom the answers speak for, or the part for no person."""
+    """Return the prompt's part about the person for whom the answers speak. Without a name, the part says there is no
+    person.
+    """
     if not name.strip():
         return _read(FOLDER / "no_persona.md")
     return _fill(_read(FOLDER / "persona.md"), {"name": name.strip(), "facts": facts.strip() or "(none)"})
@@ -131,10 +134,9 @@ def opinion_rules(opinion_type: str) -> str:
 def answer_messages(
     *, system: str, history: Sequence[ChatMessage], context_text: str, question: str, form: str = ""
 ) -> list[ChatMessage]:
-    """Return the messages for an answer: the rules, the last turns, then the passages and the question.
+    """Return the messages for an answer: the rules, the conversation's last messages, the passages and the question.
 
-    If `form` names a file `source/<form>.user.md`, its layout is used: rules, passages and question are in the last
-    message.
+    If the file `source/<form>.user.md` exists, the last message has rules, passages and question in this file's layout.
     """
     if form and (path := SOURCE / f"{form}.user.md").is_file():
         values = {"system_prompt": system, "context": defused(context_text), "query": question}
@@ -186,7 +188,7 @@ def follow_up_messages(
 
 
 def recent_messages(history: Sequence[ChatMessage], *, maximum_tokens: int = HISTORY_TOKENS) -> list[ChatMessage]:
-    """Return the last turns within a token budget, oldest first, without citations, starting with a question."""
+    """Return the last messages within a token budget, oldest first, without citations. Starts with a question."""
     recent: list[ChatMessage] = []
     remaining = maximum_tokens
     for message in reversed(history):
@@ -204,7 +206,7 @@ def recent_messages(history: Sequence[ChatMessage], *, maximum_tokens: int = HIS
 
 
 class NotFoundMark:
-    """Removes the marker `NOT_FOUND` from a streamed reply's start. `is_set` tells whether the marker was there."""
+    """Removes the marker `NOT_FOUND` from a streamed reply's start. `is_set` tells whether the reply had the marker."""
 
     def __init__(self) -> None:
         self._buffer: str | None = ""
@@ -225,7 +227,7 @@ class NotFoundMark:
         return self._release(rest) if rest else ""
 
     def finish(self) -> str:
-        """Return the text still held back at the end, because an incomplete marker is ordinary text."""
+        """Return the text held back when the stream ended. An incomplete marker is ordinary text."""
         rest, self._buffer = self._buffer, None
         return "" if self.is_set or rest is None else rest.strip()
 
@@ -235,7 +237,7 @@ class NotFoundMark:
 
 
 def _conversation(messages: Sequence[ChatMessage]) -> str:
-    """Return the conversation in a block marked as data, because replies may repeat instructions from a document."""
+    """Return the conversation in a block marked "data", because replies may quote instructions hidden in a document."""
     speakers = {"user": "Asker", "assistant": "Assistant", "system": "System"}
     return as_data("conversation", "\n".join(f"{speakers[message.role]}: {message.content}" for message in messages))
 

@@ -1,7 +1,7 @@
 """Route messages which need no search: small talk, and questions about whole documents.
 
-A route is taken if the wording matches and the documents have the right content; all other questions are searched.
-Routes read with the asker's rights, within the documents the asker chose.
+A route is taken if the wording matches and the documents have suitable content; other questions are searched. Routes
+only read documents which the user may read and has selected.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class Router:
         return line.replace("….", "…").replace("…。", "…")
 
     def _recognise_confirmation(self, text: str) -> Recognised | None:
-        """Return the request for a summary which a plain "yes" confirms, after the previous reply stated the cost."""
+        """Return the request which a plain "yes" confirms, if the previous reply stated the cost."""
         history = self.question.history
         if len(history) < 2 or not is_yes(text):
             return None
@@ -169,7 +169,7 @@ class Router:
         )
 
     def _recognise_by_model(self, text: str) -> Recognised | None:
-        """Let the inexpensive model recognise the request in an unclear message; `None` without this model."""
+        """Recognise the request in an unclear message with the inexpensive model. Returns `None` without this model."""
         if self.small_model is None or not may_be_request(text):
             return None
         return recognise_by_model(self.small_model, text)
@@ -255,7 +255,9 @@ class Router:
         return self._write(listing.list_all(contents, subject, self.answer_language), request)
 
     def _split_scope(self, library: ReadableDocuments, subject: str) -> tuple[str, list[WholeDocument]]:
-        """Split "benefits in the handbook" into the subject, "benefits", and the documents named: the handbook."""
+        """Split a text like "benefits in the handbook" into the subject "benefits" and the documents called "the
+        handbook".
+        """
         for joiner in (
             " in ",
             " from ",
@@ -310,9 +312,9 @@ class Router:
         return self._write(quoted_reply, request)
 
     def _siblings(self, library: ReadableDocuments, request: Recognised) -> RouteReply | None:
-        """Compare the two documents which match a request like "compare the plans".
+        """Compare the two documents which a request like "compare the plans" means.
 
-        If more documents match, the reply asks which two.
+        If more than two documents match, the reply asks which two.
         """
         if VERSIONS.search(request.subject):
             return self._changes(library, replace(request, subject=""))
@@ -341,10 +343,10 @@ class Router:
         *,
         also: Sequence[str] = (),
     ) -> QuotedReply | None:
-        """Compare two names, for example the names of two plans.
+        """Compare two names, for example of two benefit plans.
 
-        `sides` are the documents titled after each name. Documents with both names and all words in `also` are read
-        too.
+        `sides` are the documents titled after each name. Documents which contain both names and all words in `also` are
+        used too.
         """
         by_id = {document.id: document for document in everything}
         words = [word.lower() for word in (*names, *also)]

@@ -56,8 +56,8 @@ def what_changed(
 ) -> RouteReply:
     """Describe the changes between an earlier version of a document and the current version.
 
-    `documents` are the documents the question may mean; if there are several, the reply asks which. `since` is the
-    period in the question's words.
+    `documents` are the documents which the question may mean; if there are several, the reply asks which. `since` is
+    the question's text for the period.
     """
     if not documents:
         return RouteReply(text=say("no_versions", language), outcome=Outcome.NO_CONTEXT)
@@ -77,10 +77,10 @@ def what_changed(
 
 
 def _base(earlier: Sequence[WholeDocument], since: str) -> WholeDocument:
-    """Return the version to compare with: the version number in `since`, else the last version before the year in
-    `since`.
+    """Return the version to compare with.
 
-    Without a number or year, this is the previous version; without a version before the year, the oldest.
+    This is the version numbered in `since`, else the last version before the year in `since`, or the oldest if all are
+    later. Without a number or year in `since`, this is the previous version.
     """
     if number := VERSION.search(since):
         named = [version for version in earlier if version.version == int(number[1])]
@@ -96,7 +96,7 @@ def _base(earlier: Sequence[WholeDocument], since: str) -> WholeDocument:
 def compare_documents(
     library: ReadableDocuments, old: WholeDocument, new: WholeDocument, names: tuple[str, str], language: str
 ) -> RouteReply:
-    """Compare two documents, the older first; `names` tell them apart in the reply, for example by their days."""
+    """Compare two documents, the older first. `names` label the two in the reply, for example with their dates."""
     before, after = _sentences(library.pages(old)), _sentences(library.pages(new))
     contents = {old.id: library.contents(old), new.id: library.contents(new)}
     passages = NumberedPassages()
@@ -147,9 +147,9 @@ def compare_documents(
 
 
 def _find_renames(pairs: Sequence[tuple[Sentence | None, Sentence | None]]) -> dict[tuple[str, str], list[int]]:
-    """Find replacements, for example of a company name, which are the only change in many sentences.
+    """Find replacements which are the only change in many sentences, for example a new company name.
 
-    Returns the positions in `pairs` by (old words, new words).
+    Returns the positions in `pairs`, by (old words, new words).
     """
     places_by_change: dict[tuple[str, str], list[int]] = {}
     for place, (old_sentence, new_sentence) in enumerate(pairs):
@@ -216,7 +216,7 @@ MARK = re.compile(
 
 @dataclass(frozen=True)
 class Edition:
-    """A document, ranked among the editions sharing a title."""
+    """A document, with the place among the editions sharing a title."""
 
     document: WholeDocument
     begins: date
@@ -232,10 +232,11 @@ class Edition:
 def two_editions(
     documents: Iterable[WholeDocument], requested: Sequence[WholeDocument], since: str
 ) -> tuple[Edition, Edition] | None:
-    """Return an earlier and a later edition of the requested work, or `None` if there are not two.
+    """Return an earlier and a later edition for the requested work, or `None` if there are not two.
 
-    `since` is the question's wording for the period: the years choose the editions. Without years, these are the latest
-    edition and the edition before. If `requested` is empty, exactly one work must have several editions.
+    `since` is the question's text for the period; the years in this text choose the editions. Without years, the result
+    is the latest edition and the preceding edition. If `requested` is empty, exactly one work must have several
+    editions.
     """
     works: dict[tuple[str, ...], list[Edition]] = {}
     for document in documents:
@@ -278,7 +279,7 @@ def _edition(document: WholeDocument) -> Edition | None:
 
 
 def _work(document: WholeDocument) -> tuple[str, ...]:
-    """Return a key which all editions of a document share: language, folder and title without years and the like."""
+    """Return a key which all editions share: language, folder, and title without years and the like."""
     return (document.language, *(_bare(name) for name in (document.folder, document.title)))
 
 

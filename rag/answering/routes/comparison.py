@@ -1,7 +1,7 @@
-"""Compare two things side by side, in a table with a row per aspect and a cited passage per cell.
+"""Compare two things side by side: a table with a row for each aspect and a cited passage in each cell.
 
-Aspects come from the rows of tables with both names as columns, from the columns of tables with both names as rows,
-from headings below both names, and otherwise from sentences about each name with shared words.
+Aspects come from tables with both names in columns or rows, and from headings below both names. If none are found, they
+come from sentences about each name which share words.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ AROUND_NAME = re.compile(
 
 @dataclass(frozen=True)
 class Aspect:
-    """A row in the comparison; the texts include their citation markers."""
+    """A row in the comparison: a label and two texts with their citations."""
 
     label: str
     left: str
@@ -65,7 +65,7 @@ def compare(
 ) -> QuotedReply | None:
     """Return a table comparing two names, or `None` if the documents have nothing to compare.
 
-    `sides` are the documents titled after each name; `both` are documents about both, most relevant first.
+    `sides` are the documents titled after each name. `both` are the documents about both names, most relevant first.
     """
     passages = NumberedPassages()
     aspects = _first_aspects(_from_tables(contents, names, passages) for contents in both)
@@ -96,7 +96,7 @@ def compare(
 
 
 def _first_aspects(aspect_lists: Iterable[list[Aspect]]) -> list[Aspect]:
-    """Return the first list which is not empty, because rows from different tables do not mix."""
+    """Return the first list which is not empty, because rows from different tables must not be mixed."""
     return next((aspects for aspects in aspect_lists if aspects), [])
 
 
@@ -156,7 +156,7 @@ def _rows_of_names(
 
 
 def _is_run_together(line: str, names: tuple[str, str]) -> bool:
-    """Whether a short line ends in both names, like a table heading with lost cell borders."""
+    """Whether a short line ends in both names, like a table's heading row without cell borders."""
     if len(line) > 80 or line.rstrip().endswith((".", "?", "!", ":", ",")):
         return False
     first, second = (re.escape(name) for name in names)
@@ -185,9 +185,8 @@ def _shared_headings(
     passages: NumberedPassages,
     names: tuple[str, str],
 ) -> list[Aspect]:
-    """Return a row for each heading which two documents share.
-
-    The row has the two sentences which best show the difference.
+    """Return a row for each heading which occurs in both documents, with the two sentences which best show the
+    difference.
     """
     by_title = {_title(part): part for part in right_parts if part.title}
     name_terms = frozenset(word for name in names for word in tokenize(name, left.document.language))
@@ -215,9 +214,10 @@ def _shared_headings(
 def _most_telling_pair(
     part: OutlineSection, match: OutlineSection, name_terms: frozenset[str], language: str
 ) -> tuple[float, str, str] | None:
-    """Return (rank, sentence, sentence): the pair from both sections which best shows a difference, if any.
+    """Return (rank, sentence, sentence): the sentences from both sections which best show a difference, if any.
 
-    Rank 2 is a different figure, 1 a negation, 0 any other difference. Rank -1 is the first sentence in each section.
+    The rank is 2 for a different number, 1 for a negation and 0 for any other difference. If no pair is similar enough,
+    the rank is -1 and the sentences are the first in each section.
     """
     sides = [
         [

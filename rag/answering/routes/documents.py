@@ -65,7 +65,7 @@ class WholeDocument:
 
 @dataclass(frozen=True)
 class OutlineSection:
-    """The text below a heading. `chunk` is the passage with the start, or `None` if no passage contains the start."""
+    """The text below a heading. `chunk` is the passage in which the section starts, or `None`."""
 
     title: str
     path: str
@@ -87,13 +87,16 @@ class Contents:
         return [chunk.start_character for chunk in self.chunks]
 
     def chunk_at(self, position: int) -> DocumentChunk | None:
-        """Return the passage at a position in the text."""
+        """Return the passage at a character position in the text."""
         if not self.chunks:
             return None
         return self.chunks[max(0, bisect_right(self._starts, position) - 1)]
 
     def chunk_with(self, sentence: str, near: int) -> DocumentChunk | None:
-        """Return the passage containing a sentence, searched from the position `near`, else the passage at `near`."""
+        """Return the passage containing a sentence, else the passage at the character position `near`.
+
+        Only the passage at `near` and the next three are searched.
+        """
         at = self.chunk_at(near)
         if at is None:
             return None
@@ -103,7 +106,7 @@ class Contents:
 
 
 class NumberedPassages:
-    """Cited passages, each only once, numbered in order of first use."""
+    """Cited passages without repeats, numbered in order of first use."""
 
     def __init__(self) -> None:
         self._numbers: dict[UUID, int] = {}
@@ -111,7 +114,7 @@ class NumberedPassages:
         self._days: dict[UUID, str] = {}
 
     def cite(self, document: WholeDocument, chunk: DocumentChunk | None, section: str = "") -> str:
-        """Return the citation marker for a passage, after a space; "" without a passage."""
+        """Return a space and the passage's citation marker, or "" if there is no passage."""
         if chunk is None:
             return ""
         if chunk.id not in self._numbers:
@@ -138,13 +141,14 @@ class NumberedPassages:
         return f" [{self._numbers[chunk.id]}]"
 
     def in_full(self, number: int) -> str:
-        """Return a passage for the language model, below a line with number, document, date, page and section."""
+        """Return a passage for the language model, after a line with number, document, date, page and section."""
         citation = self.citations[number - 1]
         return f"{self._place(citation)}\n{citation.passage}"
 
     def as_context(self, maximum_tokens: int) -> str:
-        """Return the passages for the language model. Past `maximum_tokens`, only a passage's number and location are
-        given.
+        """Return the passages for the language model.
+
+        After `maximum_tokens`, only the passages' numbers and locations are included.
         """
         passages: list[str] = []
         tokens = 0
@@ -163,7 +167,7 @@ class NumberedPassages:
 
 
 class ReadableDocuments:
-    """The documents which may answer a question: the collection's, limited by the user's rights and filters."""
+    """The collection's documents which may answer a question, limited by the user's rights and filters."""
 
     def __init__(self, database: Database, question: Question) -> None:
         self._database = database
@@ -192,7 +196,7 @@ class ReadableDocuments:
     def documents(
         self, *, words: Sequence[str] | None = None, has_versions: bool = False, limit: int = MOST_DOCUMENTS
     ) -> list[WholeDocument]:
-        """Return the documents, newest first; with `words`, only documents with all words in title or headings."""
+        """Return the documents, newest first. With `words`, only those with all words in title or headings."""
         return self._database.fetch_all(
             self._who,
             "whole_documents",
@@ -266,10 +270,10 @@ class ReadableDocuments:
 
 
 def telling_sentence(text: str, title: str = "") -> str:
-    """Return the first complete sentence which is no heading, table row or question; "" without any.
+    """Return the first complete sentence which is no heading, table row or question, or "" without any.
 
-    If `title` is given, a sentence which shares a word with the title is preferred, because openings are often about
-    the company.
+    If `title` is given, a sentence which shares a word with the title is preferred, because a document's opening is
+    often about the company.
     """
     candidates = [sentence for sentence in sentences(text) if is_telling(sentence)]
     stems = {word.casefold()[:STEM_LETTERS] for word in re.findall(r"[^\W\d_]{4,}", title)}
@@ -281,9 +285,7 @@ def telling_sentence(text: str, title: str = "") -> str:
 
 
 def is_telling(sentence: str) -> bool:
-    """Whether a text is a complete sentence, neither too short nor too long, which can represent a section in an
-    outline.
-    """
+    """Whether a text is a complete sentence with a suitable length to represent a section in an outline."""
     shortest, longest = TELLING_CHARACTERS
     least = shortest // 2 if not sentence.isascii() else shortest
     is_complete = not sentence[:1].islower() and sentence.rstrip("\"'”’)").endswith((".", "!", "。", "！"))
@@ -346,9 +348,10 @@ def labels_of(documents: Iterable[WholeDocument]) -> Mapping[UUID, str]:
 def find_named_documents(
     library: ReadableDocuments, subject: str, *, language: str, earlier: Sequence[str] = ()
 ) -> list[WholeDocument]:
-    """Return the documents which a question names, newest first; empty if the words name no document.
+    """Return the documents which a question names, newest first; empty if no document is named.
 
-    `earlier` are the previous messages, latest first: "summarise it" means a document named in a previous message.
+    `subject` is the question's text for the documents. `earlier` are the previous messages, latest first: "summarise
+    it" means a document named there.
     """
     terms = frozenset(tokenize(subject, language))
     everything = library.documents()
@@ -397,9 +400,9 @@ def find_named_documents(
 
 
 def _find_by_headings(library: ReadableDocuments, mere: Sequence[str], language: str) -> list[WholeDocument]:
-    """Return the documents with these words in a heading, if 2 to `MOST_CHOICES` documents have them.
+    """Return the documents with these words in a heading, if there are 2 to `MOST_CHOICES`.
 
-    A single match may be about something else.
+    A single document is ignored, because the match may be a coincidence.
     """
     if not mere:
         return []
@@ -409,9 +412,9 @@ def _find_by_headings(library: ReadableDocuments, mere: Sequence[str], language:
 
 
 def title_terms(document: WholeDocument, language: str) -> frozenset[str]:
-    """Return the terms in a document's title, folder and file name.
+    """Return the index terms in a document's title, folder and file name.
 
-    Both the document's language and the question's language are used to find the terms.
+    Terms are split in the document's language and in `language`, the question's.
     """
     names = (
         f"{known_by(document.title, document.folder)} {re.sub(r'[_.-]+', ' ', document.file_name)} {document.file_name}"

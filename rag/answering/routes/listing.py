@@ -1,7 +1,7 @@
 """List everything of one kind in the documents: headings, list items and table rows, each with its passage.
 
-The subject is looked up in the first column's head of tables, in headings (to list their items, rows and sub-headings),
-and in documents' titles (to list their outline).
+The kind is searched in the heading of tables' first columns, in section headings and in documents' titles. A matching
+section heading gives the items, rows and sub-headings below; a matching title gives the document's outline.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ ENDING = re.compile(r"[.!?:;,。！？]$")
 
 @dataclass(frozen=True)
 class Entry:
-    """A line in the list, ending in a citation marker, and the heading above this line."""
+    """A line in the list, which ends in a citation marker, and the heading above."""
 
     heading: str
     text: str
 
 
 def candidates(library: ReadableDocuments, subject: str, named: Sequence[WholeDocument]) -> list[WholeDocument]:
-    """Return the documents to list from: named documents, else those with the subject's words in title or heading."""
+    """Return the documents to list from: named documents, else those with the subject's words in title or headings."""
     if named:
         return list(named[:MOST_DOCUMENTS])
     words = [beginning(word) for word in re.findall(r"\w{2,}", subject.lower())]
@@ -67,12 +67,12 @@ def _find_by_passages(library: ReadableDocuments, words: Sequence[str]) -> list[
 
 
 def beginning(word: str) -> str:
-    """Return a word without its ending, for comparison."""
+    """Return a word without the ending, to match other word forms."""
     return word if len(word) < 5 or not word.isascii() else word[: max(4, len(word) - 3)]
 
 
 def list_all(documents: Sequence[Contents], subject: str, language: str) -> QuotedReply | None:
-    """List all entries for the subject; `None` without any entry."""
+    """List all entries for the subject. At least two are needed, else returns `None`."""
     passages = NumberedPassages()
     lines: list[str] = []
     count, omitted = 0, 0
@@ -221,7 +221,7 @@ HALVES = re.compile(r"(?P<label>\S.*?)\s+(?P<one>\S.*\S)\s+(?P=one)")
 
 
 def cells(line: str) -> list[str]:
-    """Split a table row into cells at bars or tabs; return [] for a line without bars and tabs."""
+    """Split a table row into cells at bars or tabs. Returns [] for a line with neither."""
     if "|" not in line and "\t" not in line:
         return []
     line = line.strip()
@@ -238,7 +238,7 @@ def rows_of(text: str) -> list[list[str]]:
 
 
 def split_pair(line: str) -> tuple[str, str, str] | None:
-    """Split a table row with merged cells into a label and two values; return `None` if no pattern fits."""
+    """Split a table row with lost cell borders into a label and two values, or return `None` if no pattern matches."""
     text = " ".join(line.split())
     for pattern in (HALVES, TWO_VALUES):
         if match := pattern.fullmatch(text):
@@ -248,7 +248,7 @@ def split_pair(line: str) -> tuple[str, str, str] | None:
 
 
 def columns_of(heads: Sequence[str], names: tuple[str, str]) -> tuple[int, int] | None:
-    """Return the columns headed by two names; `None` unless each name has a separate column."""
+    """Return the positions of the columns headed by two names, or `None` unless each name has exactly one column."""
     places = []
     for name in names:
         matching = [place for place, head in enumerate(heads) if place and _names(head, name)]

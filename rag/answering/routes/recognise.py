@@ -1,7 +1,7 @@
 """Recognise questions about whole documents by their wording: summarise, list, compare, or report changes.
 
-Wording alone is not enough: "summarise the rules on sick leave" is an ordinary question unless a document has this
-title. The caller therefore looks up the documents before it takes a route.
+"Summarise the rules on sick leave" is an ordinary question unless a document has this title. Therefore the caller also
+looks for the documents before taking a route.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ UNSURE = re.compile(
 
 @dataclass(frozen=True)
 class Recognised:
-    """A request recognised in a message: to summarise, list, compare, or report changes, with the subject's words."""
+    """A request to summarise, list, compare or report changes, with the words for the subject."""
 
     route: RouteName
     #: The subject to summarise, list, compare or report changes for; "" if no subject is named.
@@ -65,9 +65,9 @@ class Recognised:
 
 
 def recognise(text: str, *, language: str) -> Recognised | None:
-    """Return the route matching a message's wording, or `None` for an ordinary question.
+    """Return the request in a message, or `None` for an ordinary question.
 
-    `language` is the user's ISO 639-1 code and is tried first.
+    `language` is the user's ISO 639-1 code; patterns in this language are tried first.
     """
     if len(text) > LONGEST:
         return None
@@ -79,7 +79,7 @@ def recognise(text: str, *, language: str) -> Recognised | None:
 def recognise_coming(text: str, *, language: str) -> Recognised | None:
     """Return the request in a question about future changes, or `None` for other questions.
 
-    The caller has removed the day: `What changes?`, not `What changes in May?`.
+    The caller must remove the date first: "What changes?" matches, "What changes in May?" does not.
     """
     message = _normalize(text)
     for code in _order(language):
@@ -90,9 +90,9 @@ def recognise_coming(text: str, *, language: str) -> Recognised | None:
 
 
 def recognise_section(text: str, *, language: str) -> tuple[str, str] | None:
-    """Return the section number a message asks for, and the words naming its document ("" for no document).
+    """Return the section number a message asks for, and the words for the document ("" for no document).
 
-    "What does section 2.2 of the handbook say?" gives ("2.2", "the handbook"). `None` for other messages.
+    "What does section 2.2 of the handbook say?" gives ("2.2", "the handbook"). Returns `None` for other messages.
     """
     message = _normalize(text)
     if len(text) > LONGEST:
@@ -140,7 +140,7 @@ def _small_words(text: str, code: str) -> int:
 
 
 def without_yes(text: str) -> tuple[str, bool]:
-    """Return the message without "yes," at the start, and whether the message started with "yes,"."""
+    """Remove "yes," from a message's start. Returns the rest, and whether there was a "yes,"."""
     results = (_without_yes(text, code) for code in _order(""))
     return next((rest for rest in results if rest[1]), (text, False))
 
@@ -159,12 +159,12 @@ def is_yes(text: str) -> bool:
 
 
 def may_be_request(text: str) -> bool:
-    """Whether a message may ask for a whole document, although the wording is unknown."""
+    """Whether a message may ask about whole documents, although no known wording matches."""
     return len(text) <= LONGEST and bool(UNSURE.search(text))
 
 
 def quoted_label(subject: str) -> str:
-    """Return the first name in quotation marks; "" without quotation marks."""
+    """Return the first text in quotation marks, or "" without quotation marks."""
     match = QUOTED.search(subject)
     return match["label"].strip() if match else ""
 
@@ -175,9 +175,9 @@ def names_a_kind(subject: str) -> bool:
 
 
 def words_of_a_kind(subject: str) -> list[str]:
-    """If the text only names a kind of document, like "the plan", return the words for this kind, ["plan"]; else [].
+    """Return the text's words if all name a kind of document: ["plan"] for "the plan". Otherwise return [].
 
-    Stop words of any language are ignored, because "Resume el plan" may be taken for French.
+    Stop words in any language are ignored, because "Resume el plan" may be taken for French.
     """
     telling = [word for word in re.findall(r"\w+", subject.lower()) if all(tokenize(word, code) for code in _order(""))]
     kinds = [word for word in telling if any(_wordings(code).documents.fullmatch(word) for code in _order(""))]
@@ -191,15 +191,15 @@ def means_any(subject: str, language: str) -> bool:
 
 
 def kinds_in(text: str) -> frozenset[int]:
-    """Return the ids of the kinds of document named in a text; a kind has the same id in all languages.
+    """Return the ids of the kinds of document named in a text.
 
-    With these ids, a question finds a title in a different language.
+    A kind has the same id in all languages: a question can match a title in a different language.
     """
     return frozenset(number for number, pattern in enumerate(_kinds()) if pattern.search(text))
 
 
 def kind_terms(text: str, language: str) -> frozenset[str]:
-    """Return the index terms for words naming document types in a text, for example "handbook".
+    """Return the index terms in words like "handbook", which name kinds of document.
 
     In scripts without spaces, a word may have several terms.
     """
@@ -282,7 +282,7 @@ SCHEMA = {
 
 
 def recognise_by_model(model: ChatModel, text: str) -> Recognised | None:
-    """Ask a model for a message's route, and return this route; `None` if no route fits."""
+    """Ask a model which request a message contains. Returns `None` for other messages."""
     try:
         reply = model.complete(
             route_messages(text), temperature=0.0, maximum_output_tokens=MAXIMUM_OUTPUT_TOKENS, json_schema=SCHEMA

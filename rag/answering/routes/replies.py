@@ -1,4 +1,4 @@
-"""Phrase a route's reply, with fixed sentences or by the model; before an expensive reply, ask the reader."""
+"""Write a route's reply with fixed sentences or with the model. Before an expensive reply, ask the reader."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Price = Callable[[Usage], Decimal | None]
 
 @dataclass(frozen=True, kw_only=True)
 class ModelPart:
-    """A document's part for the language model, and the numbers of the passages which the part's summary may cite."""
+    """A document's part for the language model. `numbers` are the passages which the part's summary may cite."""
 
     heading: str
     #: The pages, for documents without headings.
@@ -44,8 +44,9 @@ class ModelPart:
 
 @dataclass(frozen=True, kw_only=True)
 class RouteReply:
-    """A route's reply: text with the cited passages. If `parts` are set, the language model writes the reply from them,
-    and `text` is only shown without a model.
+    """A route's reply: text with the cited passages.
+
+    If `parts` are set, the language model writes the reply from the parts. Without a model, `text` is shown.
     """
 
     text: str
@@ -77,8 +78,8 @@ def say(name: str, language: str, **values: object) -> str:
 def ask_which(documents: Sequence[WholeDocument], language: str, question: str, **values: str) -> RouteReply:
     """Return a reply which asks the reader which document is meant.
 
-    For each document, the phrase named `question`, filled with the document's title and `values`, is offered for the
-    next message.
+    For each document, a next message is offered: the phrase called `question`, filled with the document's title and
+    `values`.
     """
     labels = labels_of(documents)
     offered = [labels[document.id] for document in documents[:MOST_CHOICES]]
@@ -101,12 +102,12 @@ def ask_which_two(documents: Sequence[WholeDocument], language: str) -> RouteRep
 
 
 def cell(text: str) -> str:
-    """Write a text on a single line for a Markdown table cell or list, without bars and footnote marks."""
+    """Write a text on a single line without bars and footnote marks, for a Markdown table cell or list."""
     return " ".join(FOOTNOTE.sub("", text).replace("|", "/").split())
 
 
 def day_of(document: WholeDocument) -> str:
-    """Return the day from which a version is valid, or was published, in ISO 8601."""
+    """Return the day from which a version is valid, else the publication day, in ISO 8601."""
     return f"{document.valid_from or document.published_at or document.created_at:%Y-%m-%d}"
 
 
@@ -117,7 +118,7 @@ def _table() -> dict[str, dict[str, str]]:
 
 @dataclass(frozen=True, kw_only=True)
 class CostQuestion:
-    """The phrases to ask the reader before an expensive reply: with a price, without a price, and the message for
+    """The phrases which ask before an expensive reply: `priced` with the cost, `unpriced` without; `confirm` is the
     "yes".
     """
 
@@ -131,7 +132,7 @@ class CostQuestion:
 
 @dataclass(frozen=True, kw_only=True)
 class Writer:
-    """The language model which writes a reply, with price."""
+    """The language model which writes a reply, and the price."""
 
     provider: str
     model: str
@@ -140,7 +141,7 @@ class Writer:
     is_confirmed: bool
 
     def worded(self, reply: RouteReply, passages: NumberedPassages, *, question: str, language: str) -> RouteReply:
-        """Return a reply in which the model words a comparison or a list, from the passages the list cites."""
+        """Return a comparison or list for the model to put into words, with the cited passages."""
         part = ModelPart(
             heading="",
             place="",
@@ -166,9 +167,10 @@ class Writer:
         output_tokens: int,
         preview: RouteReply | None = None,
     ) -> RouteReply:
-        """Return the reply; if writing is expensive and not confirmed, return a question with the cost instead.
+        """Return the reply. If writing is expensive and not confirmed, return a question with the cost instead.
 
-        `preview` is a free reply to show above the question. `output_tokens` are expected for each part.
+        `preview` is a free reply to show below the question, by default `reply`. `output_tokens` are expected for each
+        part.
         """
         input_tokens = sum(estimate_tokens(part.context_text) + AROUND_TOKENS for part in reply.parts)
         expected = Usage(
@@ -192,8 +194,6 @@ class Writer:
 
 
 def ends_of_estimates(language: str) -> Sequence[str]:
-    """Return the endings of sentences which ask whether to write a draft at a certain cost, to recognise these
-    questions.
-    """
+    """Return the endings with which questions about a cost can be recognised in the conversation."""
     names = ("estimate", "unpriced", "estimate_wording", "unpriced_wording")
     return [say(name, language, title="", cost="", tokens="")[-12:] for name in names]

@@ -1,7 +1,7 @@
-"""Reply to small talk in a friendly line: a greeting, thanks, "who are you", a small insult, "write me a poem".
+"""Reply to small talk with a friendly sentence: a greeting, thanks, "who are you", a small insult, "write me a poem".
 
-Questions about the product, for example the number of documents, are answered here too. The message must be nothing but
-small talk: "Hi, how many days of leave do I have?" is a question.
+Questions about the product, for example the number of documents, are answered here too. The whole message must be small
+talk: "Hi, how many days of leave do I have?" is a question.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class MatchedPhrase(NamedTuple):
 def small_talk(text: str, *, language: str, reply_language: str = "") -> str | None:
     """Return a friendly reply to small talk, or `None` for any other message.
 
-    `language` is the user's likely language and is preferred for words which several languages share. The reply is in
-    `reply_language`, or else in the language of the words.
+    `language` is the user's likely language, for words which exist in several languages. The reply is in
+    `reply_language`, by default the language of the words.
     """
     if len(text) > LONGEST:
         return None
@@ -52,10 +52,10 @@ def small_talk(text: str, *, language: str, reply_language: str = "") -> str | N
 
 
 def about_product(text: str, *, language: str, reply_language: str = "") -> MatchedPhrase | None:
-    """Return the reply to a question about the product, with placeholders for figures; `None` for other messages.
+    """Return the reply to a question about the product, with placeholders for numbers, or `None` for other messages.
 
     The kinds are `documents` (how many, which), `today`, `person` (talking to a person), `kept` (stored data about
-    questions) and `instructions`. The parameters are the same in `small_talk`.
+    questions) and `instructions`. For the parameters see `small_talk`.
     """
     return _match_phrase("about_product", text, language, reply_language) if len(text) <= LONGEST else None
 

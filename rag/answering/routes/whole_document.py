@@ -1,7 +1,7 @@
-"""Answer from a whole document: read out a numbered section ("What does section 2.2 say?"), or summarise the document.
+"""Answer from a whole document: quote a numbered section ("What does section 2.2 say?"), or summarise the document.
 
-Without a language model, the summary is the outline with each section's first sentence. With a model, the parts are
-summarised in turn, each from its numbered passages.
+Without a language model, the summary is an outline with each section's first sentence. With a model, the document's
+parts are summarised in turn, each from numbered passages.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _paragraph(contents: Contents, number: str) -> OutlineSection | None:
 
 
 def _heads(number: str) -> re.Pattern[str]:
-    """Return a pattern for numbered headings: "2.2 Hotels", "§ 5", "Article 12", "제26조"."""
+    """Return a pattern for headings with this number: "2.2 Hotels", "§ 5", "Article 12", "제26조"."""
     return re.compile(rf"(?:[^\W\d_]{{1,12}}\.?\s*|§\s*)?{re.escape(number)}(?![\d:]|\.\d)", re.IGNORECASE)
 
 
@@ -131,9 +131,9 @@ def outline(contents: Contents, language: str) -> RouteReply:
 
 
 def by_model(contents: Contents, language: str, *, writer: Writer) -> RouteReply:
-    """Return the document divided into parts, for the model to summarise.
+    """Return the document in parts, for the model to summarise.
 
-    If the summary is expensive and not confirmed, return the outline instead, and ask whether to write the summary.
+    If the summary is expensive and not confirmed, return the outline and ask whether to write the summary.
     """
     passages = NumberedPassages()
     parts = _parts(contents, passages)
