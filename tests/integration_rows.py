@@ -29,8 +29,12 @@ def listed(table: str, name: str) -> list[Any]:
 
 
 def modules(name: str, kind: str = "*") -> dict[str, ModuleType]:
-    """Import the modules of this name, by integration; `kind` is channels, directory, operations or sources."""
-    found = sorted(TESTS.glob(f"integrations/{kind}/*/{name}.py"))
+    """Import the modules of this name, by integration; those with missing packages are left out.
+
+    `kind` is a folder below `tests/integrations`.
+    """
+    installed = {i.name for i in integrations() if i.is_installed}
+    found = [path for path in sorted(TESTS.glob(f"integrations/{kind}/*/{name}.py")) if path.parent.name in installed]
     parts = {path.parent.name: path.relative_to(TESTS.parent).with_suffix("").parts for path in found}
     return {integration: import_module(".".join(names)) for integration, names in parts.items()}
 

@@ -30,6 +30,7 @@ from rag.storage.files import FileStore
 from rag.types import Collection, UploadOptions
 from tests import hostile
 from tests.forked import forked_python
+from tests.integration_rows import needs
 from tests.patience import patient
 from tests.standins.providers import ProviderStandin
 
@@ -403,7 +404,7 @@ def test_a_command_whose_reader_has_gone_ends_without_a_word(command: Command, r
     ("arguments", "place"),
     [
         (("report", "--html", "missing/report.html"), "missing/report.html"),
-        (("report", "--pdf", "missing/report.pdf"), "missing/report.pdf"),
+        pytest.param(("report", "--pdf", "missing/report.pdf"), "missing/report.pdf", marks=needs("pdf_exports")),
         (("eval", "missing.jsonl"), "missing.jsonl"),
         (("ingest", "missing"), "missing"),
         (("tenant", "export", "demo", "missing/demo.zip"), "missing/demo.zip"),

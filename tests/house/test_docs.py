@@ -23,6 +23,7 @@ from benchmarks.product import Product, free_port
 from benchmarks.streamlit_client import Person
 from rag.__main__ import command_line
 from rag.access.api_keys import ApiKeys
+from rag.errors import PackagesMissing
 from rag.services import program_of
 from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import start_server
@@ -193,22 +194,25 @@ def test_it_is_noted_what_each_block_that_is_run_says(page: str) -> None:
 
 def run_in_order(page: str, folder: Path, running: Product, secret: str, shell: dict[str, str]) -> None:
     run = [block for block in blocks(page, "sh", "python") if block.is_run]
-    lacks_curl = False
+    lacks = set()
     for block, says in zip(run, SAYS[page], strict=True):
         text = block.text.replace("http://localhost:8501", running.url).replace("rag_YOUR_KEY", secret)
         if text.startswith("curl ") and shutil.which("curl") is None:
-            lacks_curl = True
+            lacks.add("curl")
             continue
         command = ["sh", "-e", "-c", text] if block.language == "sh" else [*forked_python(), "-c", text]
         done = subprocess.run(
             command, cwd=folder, env=shell, capture_output=True, text=True, timeout=patient(120), check=False
         )
+        if str(PackagesMissing()) in done.stderr:
+            lacks.add("a package of an integration")
+            continue
         assert done.returncode == 0, f"{page}:\n{text}\n{done.stdout}\n{done.stderr}"
         assert done.stdout or "cat >" in text, f"{page} has a command that says nothing:\n{text}"
         for pattern in says:
             assert re.search(pattern, done.stdout), f"{page}:\n{text}\ndoes not say {pattern}, but:\n{done.stdout}"
-    if lacks_curl:
-        pytest.skip("curl is not installed; the other commands ran")
+    if lacks:
+        pytest.skip(f"{', '.join(sorted(lacks))} is not installed; the other commands ran")
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "sql")])

@@ -82,7 +82,7 @@ def test_every_format_of_the_table_can_be_told_from_the_others_and_loaded(sandbo
     endings = [ending for loader in loaders for ending in loader.endings]
     assert len(endings) == len(set(endings))
     samples = sample_files()
-    for loader in file_formats().loaders:
+    for loader in loaders:
         assert loader.named in formats_in_words()
         if loader in file_formats().pictures:  # which have no text before it is recognised: test_picture_files.py
             continue

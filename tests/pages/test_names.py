@@ -19,7 +19,7 @@ from rag.services import Services
 from rag.types import Collection, Identity, Question, Role
 from tests.pages.test_analytics_page import PAGE, select_row
 from tests.patience import patient
-from tests.records.report_pdf import read_report_pdf
+from tests.records.report_pdf import text_of_pdf
 
 NAME = "Quirina Zelnick"
 #: A day more, since a run may go past midnight.
@@ -77,7 +77,7 @@ def everything(parts: Services, reader: Identity, asked: list[UUID]) -> dict[str
         parts.analytics, parts.gaps, reader, PERIOD, Filters(), title=digest_title("Demo", PERIOD, Filters())
     )
     found |= {"digest": digest.as_text(), "digest as HTML": digest.as_html(), "event": repr(digest.as_event(PERIOD))}
-    found["PDF"] = "".join(page.extract_text() for page in read_report_pdf(parts, digest).pages)
+    found["PDF"] = text_of_pdf(parts, digest)
     return found
 
 

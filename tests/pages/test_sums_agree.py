@@ -28,7 +28,7 @@ from rag.ui.formats import money
 from rag.ui.text import plain
 from tests.pages.test_analytics_page import metrics, open_page  # noqa: F401  (a fixture)
 from tests.question_month import write_month
-from tests.records.report_pdf import read_report_pdf
+from tests.records.report_pdf import text_of_pdf
 from tests.records.test_analytics import pay
 from tests.records.test_search_costs import MODEL, shelved
 from tests.standins.providers import ProviderStandin
@@ -131,7 +131,7 @@ def test_page_csv_pdf_and_report_say_what_the_ledger_holds(
     assert not of_group.empty
 
     digest = app_services.scheduled_work.digest("demo", month.period)
-    text = "\n".join(p.extract_text() for p in read_report_pdf(app_services, digest).pages)
+    text = text_of_pdf(app_services, digest)
     assert f"${expected:,.2f}" in text
     assert f"${expected:,.2f}" in digest.as_text()
     assert f"{unpriced:,}, not included in the cost" in text

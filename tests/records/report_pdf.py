@@ -10,6 +10,10 @@ from rag.records.digest import Digest
 from rag.services import Services
 
 
-def read_report_pdf(parts: Services, digest: Digest) -> PdfReader:
-    assert parts.pdf_exports is not None
-    return PdfReader(BytesIO(parts.pdf_exports.write_report(digest)))
+def text_of_pdf(parts: Services, digest: Digest) -> str:
+    """The words of a report's PDF, or of its e-mail while the packages for PDF exports are missing."""
+    pdfs = parts.pdf_exports
+    if pdfs is None or not pdfs.is_installed:
+        return digest.as_text()
+    pages = PdfReader(BytesIO(pdfs.write_report(digest))).pages
+    return " ".join(" ".join(page.extract_text() for page in pages).split())

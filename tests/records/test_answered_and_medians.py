@@ -15,7 +15,7 @@ from rag.services import Services
 from rag.storage.database import Database, queries
 from rag.types import Collection, Identity, Outcome, Role
 from rag.ui.charts import histogram_figure, stage_figure
-from tests.records.report_pdf import read_report_pdf
+from tests.records.report_pdf import text_of_pdf
 from tests.records.test_analytics import ask
 
 DAY = datetime(2026, 11, 10, 12, tzinfo=UTC)
@@ -155,14 +155,13 @@ def test_about_is_written_wherever_a_median_is(app_services: Services, database:
         digest = make_digest(
             analytics, app_services.gaps, tenant, PERIOD, Filters(), title=digest_title("Demo", PERIOD, Filters())
         )
-        pdf = read_report_pdf(app_services, digest)
         times = analytics.times(tenant, PERIOD, Filters(), unit="day")
         whole = next(row for row in times if row.stage == WHOLE)
         buckets = analytics.time_histogram(tenant, PERIOD, Filters(), WHOLE)
         event = digest.as_event(PERIOD)
         assert event["is_about"] is (exact_below == 0)
         return (
-            digest.as_text(), digest.as_html(), event["text"], " ".join(pdf.pages[0].extract_text().split()),
+            digest.as_text(), digest.as_html(), event["text"], text_of_pdf(app_services, digest),
             str(histogram_figure(buckets, whole)), str(stage_figure(times, PERIOD, percentile="p50")),
         )  # fmt: skip
 

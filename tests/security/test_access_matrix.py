@@ -27,7 +27,7 @@ from tests import hostile
 from tests.api.callers import SCOPES as SCOPES_OF_THE_API
 from tests.api.callers import Api
 from tests.api.conftest import admin, api, parts, settings
-from tests.integration_rows import listed
+from tests.integration_rows import listed, unserved_paths
 
 __all__ = ["admin", "api", "parts", "settings"]
 
@@ -192,9 +192,10 @@ def test_another_companys_administrator_finds_nothing_of_this_one(api: Api, stra
 
 
 def test_every_other_door_refuses_a_visitor(api: Api) -> None:
-    answers = {door: answer_to(api.client(), door).status_code for door in doors()}
+    served = [door for door in doors() if door.split()[1] not in unserved_paths()]
+    answers = {door: answer_to(api.client(), door).status_code for door in served}
     assert len(answers) > 20
-    assert {door for door, status in answers.items() if status < 400} == OPEN_DOORS
+    assert {door for door, status in answers.items() if status < 400} == OPEN_DOORS & answers.keys()
     assert not [door for door, status in answers.items() if status >= 500]
 
 
