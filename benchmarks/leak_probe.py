@@ -163,8 +163,7 @@ class Probe:
     def _answered(self, person: Person, what: str, answer: httpx.Response, *, is_foreign: bool = False) -> None:
         self.statuses[answer.status_code] += 1
         self._look(person, what, f"{answer.headers} {answer.content.decode('latin-1')}")
-        is_failure = answer.status_code >= 500 and '"code":"packages_missing"' not in answer.text
-        if is_failure or (is_foreign and answer.status_code < 400):
+        if answer.status_code >= 500 or (is_foreign and answer.status_code < 400):
             self.findings.append(Finding(person.name, what, f"{answer.status_code} {answer.text[:200]}"))
 
     def _look(self, person: Person, what: str, found: Any) -> None:

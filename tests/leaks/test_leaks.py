@@ -47,7 +47,8 @@ def url(app_services: Services) -> Iterator[str]:
 
 
 def prober(parts: Services, world: World, url: str = "") -> Probe:
-    return Probe(parts, world, url, 7, requests_of(ROUTES))
+    served = [(method, path) for method, path in requests_of(ROUTES) if path not in unserved_paths()]
+    return Probe(parts, world, url, 7, served)
 
 
 def of_tenant(world: World, tenant_id: str) -> list[Person]:
