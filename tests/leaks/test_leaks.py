@@ -22,6 +22,7 @@ from rag.services import Services
 from rag.storage.database import WORKER
 from rag.storage.sql import queries
 from rag.types import Question
+from tests.integration_rows import unserved_paths
 
 TENANTS = ("demo", "other")
 PROBES = 400
