@@ -16,6 +16,7 @@ from rag.services import connect_services, program_of
 from rag.settings import Settings
 from tests.browser.conftest import Product, settle, sign_up, start_product
 from tests.browser.tables import BOX, cells, click_row
+from tests.integration_rows import needs
 from tests.question_month import write_month
 
 pytestmark = pytest.mark.browser
@@ -162,6 +163,7 @@ def questions_in_all(page: Page, number: str) -> Locator:
     return figure.get_by_test_id("stMetricValue").get_by_text(number, exact=True)
 
 
+@needs("pdf_exports")
 @pytest.mark.parametrize(("by", "column"), [("Group", "analytics_group"), ("Language", "analytics_language")])
 def test_a_row_of_who_asks_narrows_every_figure_to_it(
     company: tuple[Product, BrowserContext], tab: Page, by: str, column: str

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from rag.language import LANGUAGES
 from tests.browser.conftest import Product, settle
 from tests.browser.tables import press_in_no_field
-from tests.integration_rows import listed
+from tests.integration_rows import listed, needs
 from tests.standins.providers import ProviderStandin, many_words
 
 pytestmark = pytest.mark.browser
@@ -420,6 +420,7 @@ GAPS = """(text) => {
 }"""
 
 
+@needs("meaning")
 def test_on_an_arabic_page_each_text_begins_where_its_language_does(
     offline_product: Product, browser: Browser, offline_admin: BrowserContext
 ) -> None:
