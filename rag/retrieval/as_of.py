@@ -1,9 +1,9 @@
 """Answer questions about the rules on a certain day from the document version valid on this day.
 
-"What was the hotel limit in June 2025?" is answered from the version valid then, "What is the hotel limit from January
-on?" from the version which starts by then. The search covers only published versions. Then each hit is replaced by the
-matching chunk in the version valid on the day. Chunks without a match there are added if they share more words with the
-question.
+"What was the hotel limit in June 2025?" is answered from the version valid then. "What is the hotel limit from January
+on?" is answered from a version which starts before the end of January. The search covers only published versions.
+Afterwards each hit is replaced by the matching chunk in the version valid on the day. Chunks in this version which
+match no hit are added if they share more words with the question.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ _TAIL = (
 
 @dataclass(frozen=True)
 class NamedDay:
-    """The day for which a question asks, and the question's text without this day."""
+    """The day about which a question asks, and the question's text without this day."""
 
     day: date
     text: str
@@ -97,10 +97,10 @@ class NamedDay:
 
 
 def past_day_in(text: str, language: str, today: date) -> NamedDay | None:
-    """Return the past day for which a question asks, or `None` if it asks for today's rules.
+    """Return the past day about which a question asks, or `None` if the question is about today's rules.
 
-    A past month or year gives its last day, the present month or year gives today. "Carry over days from 2025" names a
-    year but asks for today's rule: only a past tense or "as of" points to the past.
+    A past month or year stands for the last day; the present month or year stands for today. A past tense or "as of" is
+    needed: "Carry over days from 2025" names a year, but asks for today's rule.
     """
     language = _supported_language(language)
     text = write_out_dates(text, language, today)
@@ -123,10 +123,10 @@ def past_day_in(text: str, language: str, today: date) -> NamedDay | None:
 
 
 def future_day_in(text: str, language: str, today: date) -> NamedDay | None:
-    """Return the future day a question asks about, or `None` if it names no future day.
+    """Return the future day about which a question asks, or `None` without a future day.
 
-    A month or year stands for its last day. A month without a year means the next month with this name. The caller
-    still checks whether a version starts by then, because "days carried over to 2027" names a year too.
+    A month or year stands for the last day. A month without a year is the next month with this name. The caller must
+    check whether a version starts by this day, because "days carried over to 2027" names a year too.
     """
     language = _supported_language(language)
     text = write_out_dates(text, language, today)
@@ -231,7 +231,7 @@ def _remove_phrase(text: str, phrase: str) -> str:
 
 @dataclass(frozen=True)
 class VersionPassage:
-    """A passage from a version of a document other than the published version."""
+    """A chunk from a document version which is not published."""
 
     chunk_id: UUID
     document_id: UUID
@@ -247,7 +247,7 @@ class VersionPassage:
 
 
 def versions_on(database: Database, who: Who, hits: SearchHits, day: date) -> list[VersionOnDay]:
-    """Return, for each found document, the version valid on the day: the published version or an earlier one."""
+    """Return the version valid on `day` for each found document: the published version or an earlier version."""
     ids = list({result.document_id for result in hits.results})
     if not ids:
         return []
@@ -329,7 +329,9 @@ def _count_shared(question_terms: set[tuple[str, ...]], text: str, language: str
 
 
 def describe_versions(versions: Sequence[VersionOnDay], cited: Collection[UUID]) -> str:
-    """Return a line for the model about each cited document with an earlier version; "" without any."""
+    """Return a line for the model about each cited document with an earlier version, or "" if all cited versions are
+    published.
+    """
     return "".join(
         f"The passages of “{version.title} (v{version.version})” were valid on {version.day}, the day asked about.\n"
         for version in versions
@@ -340,9 +342,9 @@ def describe_versions(versions: Sequence[VersionOnDay], cited: Collection[UUID])
 def of_the_day(
     trace: RetrievalTrace, parsed: ParsedQuestion, hits: SearchHits
 ) -> tuple[ParsedQuestion, SearchHits, date]:
-    """If the question asks about a certain day, search again for the question without this day.
+    """Search again without the day if the question asks about a certain day.
 
-    Returns the question, the hits, and the named day, else today.
+    Returns the question, the hits, and the day; without a day in the question, today.
     """
     named_day = _find_named_day(trace, hits)
     if named_day is None:
@@ -354,7 +356,7 @@ def of_the_day(
 
 
 def _find_named_day(trace: RetrievalTrace, hits: SearchHits) -> NamedDay | None:
-    """Return the day for which a question asks, or `None`.
+    """Return the day about which a question asks, or `None`.
 
     A past or future day counts only if a found document has a version for this day.
     """
@@ -384,7 +386,7 @@ def _find_named_day(trace: RetrievalTrace, hits: SearchHits) -> NamedDay | None:
 
 
 def in_valid_versions(trace: RetrievalTrace, hits: SearchHits, day: date) -> SearchHits:
-    """Return the hits, replaced by chunks from the document versions valid on this day, which may be today."""
+    """Replace hits by chunks from the document versions valid on `day`, which may be today."""
     who = trace.question.identity
     versions = [
         version

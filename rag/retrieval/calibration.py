@@ -1,8 +1,8 @@
 """Measure a collection's similarity threshold: the cosine above which a chunk is evidence for an answer.
 
-Cosines depend on the embedder and the subject, so a fixed threshold is too high for some collections and too low for
-others. Nobody has to write questions: a sentence taken from a chunk is the question, and the rest of the chunk is the
-answer (inverse cloze task, Lee et al. 2019).
+Cosines depend on the embedder and the subject. A fixed threshold is too high or too low for many collections. No
+questions have to be written: a sentence taken from a chunk is the question, and the rest of the chunk is the answer
+(inverse cloze task, Lee et al. 2019).
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ class Calibration:
 
 
 def calibrate(database: Database, collection: Collection, embedder: Embedder) -> Calibration:
-    """Measure a collection's threshold and return it without storing.
+    """Measure a collection's threshold and return it without storing. Embeds about 200 short texts.
 
-    Embeds about 200 short texts. Raises `InvalidInput` if there is too little text or the embedder compares words only,
-    and `ProviderError` if the embedder fails.
+    Raises `InvalidInput` if the collection has too little text or the embedder only compares words, and `ProviderError`
+    if the embedder fails.
     """
     if embedder.provider == "builtin":
         raise InvalidInput("The built-in model only compares words. It cannot measure how similar the meaning is.")
@@ -111,7 +111,7 @@ class Calibrations:
         return generate_embeddings_batch(texts, embedder=self._embedder(collection), purpose="query").vectors
 
     def measure(self, collection: Collection, *, keep: bool = True) -> Calibration:
-        """Measure a collection's threshold, and store it if `keep` is true. Raises the errors raised by `calibrate`."""
+        """Measure a collection's threshold, and store it if `keep` is true. Raises the errors from `calibrate`."""
         calibration = calibrate(self._database, collection, self._embedder(collection))
         if keep and not keep_calibration(self._database, collection.tenant_id, collection.id, calibration):
             raise InvalidInput("The search model of the collection has changed. Measure again.")

@@ -1,4 +1,4 @@
-"""Build the context: numbered passages, read by the model and shown to the reader, with neighbours and pages."""
+"""Build the context, the numbered passages which the model reads, and the citations for readers."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def context_from(
     metadata: Mapping[UUID, Mapping[str, Any]] | None = None,
     neighbours: Callable[[list[SearchResult]], Sequence[Neighbour]] | None = None,
 ) -> tuple[str, list[ScoredHit]]:
-    """Build the numbered context. Return it together with the chunks in it.
+    """Return the context's text, and the hits included in it.
 
     The best chunk is shortened if it alone exceeds `context_tokens`; the last chunk is shortened at
-    `context_characters`. `metadata` is by document id. `neighbours` reads the chunks before and after the chosen
-    chunks; these are added while there is room.
+    `context_characters`. `metadata` is by document id. `neighbours` returns the chunks before and after the included
+    hits, which are added while there is room.
     """
     budget = ContextBudget(
         tokens=profile.answer.context_tokens, characters=profile.answer.context_characters or UNLIMITED
@@ -90,7 +90,7 @@ class ContextBudget:
     characters: int
 
     def take(self, text: str) -> bool:
-        """Reserve room for a text. Return False if the text does not fit."""
+        """Reserve room for a text. Returns `False` if the text does not fit."""
         tokens = estimate_tokens(text)
         if tokens > self.tokens or len(text) > self.characters:
             return False
@@ -117,7 +117,7 @@ def _passage(
 def citations_from(
     scored: Sequence[ScoredHit], metadata: Mapping[UUID, Mapping[str, Any]] | None = None
 ) -> tuple[Citation, ...]:
-    """Convert passages to citations numbered from 1, as in the context; `metadata` adds the details of posts."""
+    """Convert hits to citations numbered from 1, like in the context. `metadata` adds details to posts."""
     posts = metadata or {}
     return tuple(
         Citation(
@@ -143,7 +143,7 @@ def citations_from(
 
 
 def of_post(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return a post's details for readers. For a web page or remote file, return only the address (`url`)."""
+    """Return a post's details for readers. Web pages and remote files only have an address (`url`)."""
     if not metadata:
         return {}
     if "postId" not in metadata:
@@ -163,7 +163,8 @@ def of_post(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
 def shown_score(item: ScoredHit) -> float:
     """Return the score to show, from 0 to 1.
 
-    This is the reranker's score, else the larger value: the cosine, or the fraction of words found.
+    This is the reranker's score. Without a reranker, this is the cosine or the share of the question's words found,
+    whichever is larger.
     """
     result = item.result
     if result.rerank_score is not None:
@@ -196,7 +197,7 @@ class ContextPassage:
     document_metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def value(self, name: str) -> Any:
-        """Return a metadata field by its snake_case name, even if stored in camelCase; `None` if missing."""
+        """Return a metadata field by snake_case name, even if stored in camelCase. `None` if missing."""
         first, *rest = name.split("_")
         names = (name, first + "".join(map(str.capitalize, rest)))
         places = (self.result.metadata, self.document_metadata)
@@ -208,7 +209,8 @@ def format_context(profile: Profile, passages: Sequence[ContextPassage]) -> str:
 
 
 def format_passage(profile: Profile, passage: ContextPassage) -> str:
-    """Format a passage: title, date, page and section above the text, or in the profile's `context_format`.
+    """Format a passage for the context: title, date, page and section above the text, or by the profile's
+    `context_format`.
 
     The number comes first unless `numbered_passages` is off.
     """
@@ -222,9 +224,7 @@ def format_passage(profile: Profile, passage: ContextPassage) -> str:
 
 
 def fill_template(template: str, passage: ContextPassage) -> str:
-    """Return a template filled with a passage's values. The content is filled in last: braces and labels in it stay
-    unchanged.
-    """
+    """Fill a template with a passage's values. Braces and labels inside the passage's text stay unchanged."""
     template = _LINE_OF_FIELD.sub(lambda line: line[0] if _text(passage, line[1]) else "", template)
     before, marker, after = template.partition("{content}")
     parts = [_clean_labels(_FIELD.sub(lambda name: _text(passage, name[1]), part), passage) for part in (before, after)]
@@ -242,7 +242,7 @@ def labels_of(
 ) -> dict[UUID, str]:
     """Return labels by document id which distinguish documents with equal titles.
 
-    Labels have folder and day; documents with the same title and folder also get the file name, and a number if the
+    A label has folder and day. Documents with the same title and folder also get their file name, and a number if the
     file names are equal too.
     """
     documents = {result.document_id: result for result in results}
@@ -265,7 +265,7 @@ def labels_of(
 
 
 def document_day(metadata: Mapping[str, Any]) -> date | None:
-    """Return a document's date: a post's day, else the file's last change, else its creation."""
+    """Return a document's date: a post's day, else the file's last change, else when the document was created."""
     names = ("file_modified_at", "file_created_at")
     return written_on(metadata) or next((day for name in names if (day := day_of(metadata.get(name)))), None)
 
@@ -297,7 +297,7 @@ def _text(passage: ContextPassage, name: str) -> str:
 
 
 def _clean_labels(text: str, passage: ContextPassage) -> str:
-    """Remove empty parts from labels 【…】. A label without any part is replaced by the title."""
+    """Remove empty parts from labels 【…】. An empty label gets the document's title."""
 
     def label(match: re.Match[str]) -> str:
         parts = (
@@ -315,7 +315,7 @@ LONGEST_OVERLAP = 2000
 
 @dataclass(frozen=True, kw_only=True)
 class Neighbour:
-    """The chunk before (`step` -1) or after (`step` 1) a hit; spans are character positions in the whole document."""
+    """The chunk before (`step` -1) or after (`step` 1) a hit. Spans are character positions in the whole document."""
 
     hit_id: UUID
     hit_start: int
@@ -331,7 +331,7 @@ class Neighbour:
 
 
 def read_neighbours(database: Database, who: Who, hits: Sequence[SearchResult]) -> list[Neighbour]:
-    """Read the passages before and after each hit with a single SQL statement, without passages among the hits."""
+    """Read the chunks before and after each hit with a single SQL statement. Chunks among the hits are left out."""
     ids = [hit.chunk_id for hit in hits]
     if not ids:
         return []
@@ -346,7 +346,7 @@ def read_neighbours(database: Database, who: Who, hits: Sequence[SearchResult]) 
 
 @dataclass(frozen=True, kw_only=True)
 class SectionPassage:
-    """A passage from a section mentioned in a hit."""
+    """A chunk from a section to which a hit refers."""
 
     chunk_id: UUID
     document_id: UUID
@@ -361,7 +361,7 @@ class SectionPassage:
 
 
 def read_section(database: Database, who: Who, document_id: UUID, number: str) -> list[SectionPassage]:
-    """Read the first passages of a document's section by number ("5.2", "7"); empty if unknown."""
+    """Read the first chunks of a document's section by number ("5.2", "7"). Empty for an unknown section."""
     # "5.2 Leave", "Article 5.2", "제5조(휴가)"; 5 must not match 5.2, 50 or 제5조의2.
     numbered = rf"{re.escape(number)}(?![0-9]|[.]\s?[0-9]|조의)"
     before = rf"(?:#+ |§ ?|[제第] ?|[^\W\d]{{3,12}}[.]? )?{numbered}"
@@ -381,10 +381,10 @@ def read_section(database: Database, who: Who, document_id: UUID, number: str) -
 def stitched(
     scored: Sequence[ScoredHit], neighbours: Sequence[Neighbour], fits: Callable[[str], bool]
 ) -> list[ScoredHit]:
-    """Return the hits, extended by text from neighbouring chunks in the same section, as long as `fits` allows.
+    """Extend hits with text from neighbouring chunks in the same section.
 
-    Each neighbour is used once. The best hits are extended first, by the following text before the preceding text.
-    `fits(text)` is called for each addition, and reserves the room.
+    The callback `fits` is called for each addition, reserves room, and refuses the text if there is no room. Each
+    neighbour is used once. The best hits are extended first, each with the following text before the preceding text.
     """
     by_place: Mapping[tuple[UUID, int], Neighbour] = {(n.hit_id, n.step): n for n in neighbours}
     items, used = list(scored), set[UUID]()
@@ -401,7 +401,7 @@ def stitched(
 
 
 def added_text(content: str, neighbour: Neighbour) -> str:
-    """Return a neighbour's text without the part shared with the hit."""
+    """Return a neighbour's text without the overlap with the hit."""
     shared = _shared(content, neighbour)
     if neighbour.step > 0:
         return neighbour.content[shared:]
@@ -420,7 +420,7 @@ def _shared(content: str, neighbour: Neighbour) -> int:
 
 
 def _overlap(before: str, after: str) -> int:
-    """Return the number of characters which both end `before` and start `after`."""
+    """Return the length in characters of the longest text which ends `before` and starts `after`."""
     at = before.find(after[0]) if after else -1
     while at >= 0 and not after.startswith(before[at:]):
         at = before.find(after[0], at + 1)

@@ -30,9 +30,10 @@ UNION = "EU"
 
 @lru_cache(maxsize=5_000)
 def countries_in(text: str, languages: frozenset[str] = frozenset(LANGUAGES)) -> dict[str, str]:
-    """Return the countries named in a text, from code to the name used; in all languages by default.
+    """Return the countries named in a text: the name used, by country code. Searches for names in all languages by
+    default.
 
-    Codes count only in capitals ("DE", not "de"), and not if they are ambiguous ("IT").
+    Codes count only in capitals ("DE", not "de"). Ambiguous codes, like "IT", are ignored.
     """
     padded = f" {plain(text)} "
     names_by_code = {
@@ -45,9 +46,10 @@ def countries_in(text: str, languages: frozenset[str] = frozenset(LANGUAGES)) ->
 
 
 def name_union(text: str, language: str) -> str:
-    """Replace a member state's name by "European Union" in the text's language; "" if none is named.
+    """Replace a member state's name by "European Union" in the text's language.
 
-    "May I work from Spain?" is answered by "from another country of the European Union".
+    "May I work from Spain?" is answered by "from another country of the European Union". Returns "" unless the text
+    names exactly one member state.
     """
     names = [name for code, name in countries_in(text, frozenset([language])).items() if code in MEMBER_STATES]
     union = territories(language).get(UNION, "") if language in LANGUAGES else ""
@@ -64,9 +66,9 @@ def plain(text: str) -> str:
 
 
 def is_name_in(name: str, text: str) -> bool:
-    """Whether a text contains a name; in Korean, endings may follow the name.
+    """Whether a text contains a name. In Korean, endings may follow the name.
 
-    `text` is the result of `plain` with a space before and after.
+    `text` is the result of `plain`, with a space added before and after.
     """
     if _IDEOGRAPHS.search(name):
         return name in text

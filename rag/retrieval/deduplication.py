@@ -1,4 +1,4 @@
-"""Drop passages with the same content: files stored twice, older versions, forms printed on many pages."""
+"""Drop chunks with the same content, for example from files stored twice, or forms printed on many pages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|(?:(?![\u3040-\u30ff\u3400-\u
 
 
 class Hit(Protocol):
-    """A hit with the fields by which repeats are recognised."""
+    """A hit, with the fields needed to recognise repeats."""
 
     @property
     def chunk_id(self) -> UUID: ...
@@ -45,14 +45,12 @@ Item = TypeVar("Item", bound=Hit)
 
 
 def without_repeats(scored: Sequence[tuple[Item, float]], *, same_beginning: int = 0) -> list[tuple[Item, float]]:
-    """Return the hits in the same order, with the same scores, but without repeats: hits which repeat an earlier hit.
+    """Drop the hits which repeat an earlier hit. Order and scores stay unchanged.
 
-    With `same_beginning`, two chunks from the same document are repeats if this many first characters are equal (source
-    003 in docs/sources.md uses 100).
-
-    Otherwise two chunks are repeats if their texts are equal, apart from spaces and case, and their documents have the
-    same title and folder: a file stored twice, or a page header found twice. Documents with similar titles keep their
-    chunks, because the answer depends on the document.
+    Two chunks are repeats if their texts are equal, apart from spaces and case, and their documents have the same title
+    and folder: for example, a file stored twice, or a page header found twice. Documents with similar titles keep their
+    chunks, because the answer depends on the document. With `same_beginning`, two chunks from the same document are
+    also repeats if this many first characters are equal (source 003 in docs/sources.md uses 100).
     """
     starts = [
         (known_by(passage.title, passage.folder).casefold(), _first_words(passage.content)) for passage, _ in scored
@@ -95,11 +93,11 @@ def limited_per_document(results: Sequence[SearchResult], maximum: int) -> list[
 
 
 def without_near_repeats(results: Sequence[SearchResult]) -> list[SearchResult]:
-    """Return the hits without near repeats, which repeat an earlier hit almost word for word.
+    """Drop the hits which repeat an earlier hit almost word for word.
 
     Only chunks from documents with the same title and folder can be repeats. Documents with similar titles, for example
-    two health plans, keep all their chunks, because the answer depends on the plan. Chunks with different numbers,
-    names or words also stay.
+    two health plans, keep all chunks, because the answer depends on the plan. Chunks with different numbers, names or
+    words are kept.
     """
     remaining: list[SearchResult] = []
     # Only passages with the same title and figures need a comparison by words.
@@ -121,7 +119,7 @@ def without_near_repeats(results: Sequence[SearchResult]) -> list[SearchResult]:
 def says_otherwise(text: str, other: str, *, is_cut: bool = False) -> bool:
     """Whether two nearly equal texts differ in a word, for example "may" and "may not", or "Ann" and "Bob".
 
-    With `is_cut`, the texts may begin and end in different positions. Different spaces within words do not count.
+    With `is_cut`, the texts may begin and end at different positions. Spaces within words are ignored.
     """
     words, other_words = tokens(text), tokens(other)
     for what, start, end, other_start, other_end in SequenceMatcher(
@@ -136,7 +134,7 @@ def says_otherwise(text: str, other: str, *, is_cut: bool = False) -> bool:
 
 
 def tokens(text: str) -> list[str]:
-    """Split a text into casefolded words, or characters in scripts without spaces."""
+    """Split a text into casefolded words. In scripts without spaces, each character is a word."""
     return _TOKEN.findall(text.casefold())
 
 
@@ -150,7 +148,9 @@ def shingles(text: str) -> frozenset[tuple[str, ...]]:
 
 
 def likeness(shingle_set: frozenset[tuple[str, ...]], other_set: frozenset[tuple[str, ...]]) -> float:
-    """Return the Jaccard index, 0 to 1: shared elements divided by all elements; 0 below the limit `SAME`."""
+    """Return the Jaccard index, 0 to 1: shared elements divided by all elements. Values below the limit `SAME` may
+    become 0.
+    """
     # Sets with very different sizes cannot be similar; this check saves most comparisons.
     if min(len(shingle_set), len(other_set)) < SAME * max(len(shingle_set), len(other_set)):
         return 0.0

@@ -1,8 +1,8 @@
-"""Judge whether chunks answer a question: "answered", "perhaps" or "not in the documents".
+"""Judge whether chunks answer a question: "answered", "perhaps" or "none".
 
 A single rule combines all signals into a probability: shared words, similarity in meaning, and the score from a
-reranker or an embedding model. Rare words count more. A question's word which no document has counts most: questions
-about subjects missing from the documents consist mostly of such words.
+reranker or an embedding model. Rare words count more. A question word which is in no document counts most, because
+questions about missing subjects consist mostly of such words.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rag.types import Evidence, SearchResult
 
 @dataclass(frozen=True, kw_only=True)
 class EvidenceRule:
-    """The limits for judging evidence, with the questions on which they were tuned."""
+    """The limits for judging evidence. The comments name the questions on which they were tuned."""
 
     #: A word is found if at least this share in its terms is: a Korean word has syllable pairs for terms.
     matched_share: float = 0.5
@@ -128,7 +128,7 @@ Idf = Callable[[str], float]
 
 @dataclass(frozen=True, kw_only=True)
 class Coverage:
-    """How much a chunk covers a question: `share`, weighted by idf, 0 to 1, and the words found."""
+    """How much of a question a chunk covers: `share` (0 to 1, weighted by idf), and the words found."""
 
     share: float
     matched: tuple[str, ...]
@@ -140,7 +140,7 @@ NOTHING_COVERED = Coverage(share=-1.0, matched=(), words=0)
 
 
 def background(similarities: Sequence[float | None]) -> float | None:
-    """Return the candidates' median similarity, or `None` with too few candidates."""
+    """Return the candidates' median similarity, or `None` if there are too few candidates."""
     values = [similarity for similarity in similarities if similarity is not None]
     return statistics.median(values) if len(values) >= RULE.least_candidates else None
 
@@ -149,7 +149,7 @@ def is_sentence(text: str, language: str) -> bool:
     """Whether a text looks like a question in any language.
 
     Signs are a final question mark, enough function words, or a known subject ("deadline for expenses"). Always true
-    for scripts without spaces, Korean, and languages without a stopword list.
+    for Korean, for scripts without spaces, and for languages without a stopword list.
     """
     if text.rstrip(" \"'”’»)").endswith(("?", "؟", "？")) or named_in(text, language):
         return True
@@ -161,7 +161,7 @@ def is_sentence(text: str, language: str) -> bool:
 
 
 def coverage(words: Sequence[QuestionWord], passage_terms: Iterable[str], idf: Idf) -> Coverage:
-    """Return the fraction of the question's words which a chunk contains, weighted by idf, and the words found."""
+    """Return the share of the question's words which a chunk contains, weighted by idf, and the words found."""
     present = frozenset(passage_terms)
     highest = idf("")  # of a term found nowhere
     total = reached = 0.0
@@ -188,9 +188,9 @@ def coverage(words: Sequence[QuestionWord], passage_terms: Iterable[str], idf: I
 
 
 def compound_share(word: str, present: Collection[str]) -> float:
-    """Return the fraction of a compound, 0 to 1, which a chunk has in separate words: the beginning and the end.
+    """Return the share (0 to 1) of a compound's letters which a chunk has in two separate words: beginning and end.
 
-    "zwangerschapsverlof" matches a passage on "Zwangerschaps- en bevallingsverlof".
+    "zwangerschapsverlof" matches "Zwangerschaps- en bevallingsverlof".
     """
     longest = min(len(word) - 1, RULE.longest_part)
     # Try the word's few parts instead of every term in every passage.
@@ -203,12 +203,12 @@ def compound_share(word: str, present: Collection[str]) -> float:
 
 @lru_cache(maxsize=2_000)
 def passage_terms(text: str, language: str) -> tuple[str, ...]:
-    """Analyse a passage into terms, with a cache, because each takes a fifth of a millisecond."""
+    """Split a chunk into index terms, with a cache, because splitting takes 0.2 ms."""
     return tuple(analyse(text, language))
 
 
 def matched_words(text: str, words: Iterable[QuestionWord], language: str) -> tuple[str, ...]:
-    """Return the words in a text, in lower case, which match question words. They are highlighted for readers."""
+    """Return the words in a text which match question words, in lower case, to highlight them for readers."""
     question_terms = {term for word in words for terms in (word.terms, *word.synonyms) for term in terms}
     matches = dict.fromkeys(
         word for word, terms in _words_of_passage(text, language) if question_terms.intersection(terms)
@@ -218,7 +218,7 @@ def matched_words(text: str, words: Iterable[QuestionWord], language: str) -> tu
 
 @lru_cache(maxsize=256)
 def _words_of_passage(text: str, language: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return a passage's words with their terms. The result is cached, because many people find the same passages."""
+    """Return a chunk's words with their index terms. The result is cached, because many people find the same chunks."""
     return tuple(words_with_terms(text, language))
 
 
@@ -227,7 +227,7 @@ def _words_of_passage(text: str, language: str) -> tuple[tuple[str, tuple[str, .
 
 @dataclass(frozen=True, kw_only=True)
 class PassageSignals:
-    """Measurements for a chunk, from which `probability` is computed; `None` if missing."""
+    """Measurements for `probability`, about a chunk. Missing measurements are `None`."""
 
     #: Share of the question's words by rarity; and the similarity above the candidates' usual similarity.
     share: float
@@ -254,10 +254,10 @@ class PassageSignals:
 
 
 def probability(signals: PassageSignals) -> float:
-    """Return the probability, 0 to 1, that a passage with these measurements answers the question.
+    """Return the probability (0 to 1) that a chunk with these measurements answers the question.
 
-    Words and meaning are weighed together. A similarity above the threshold, or a reranker's relevance, can be enough
-    alone. A passage which the reranker calls unrelated is no evidence.
+    Words and meaning are combined. A similarity above the threshold, or a reranker's relevance, can be enough alone. A
+    chunk which the reranker calls unrelated is no evidence.
     """
     odds = _log_odds_of_text(signals)
     if signals.nearness is not None:
@@ -297,13 +297,13 @@ def _log_odds(share: float) -> float:
 
 
 def outcome_of(best: float) -> Evidence:
-    """Return the outcome for the best passage's probability."""
+    """Convert the best chunk's probability into "answered", "perhaps" or "none"."""
     return "answered" if best >= RULE.answered else "perhaps" if best >= RULE.perhaps else "none"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredHit:
-    """A hit, with measurements for judging whether the hit answers the question."""
+    """A hit, with measurements which tell whether the hit answers the question."""
 
     result: SearchResult
     coverage: Coverage
@@ -341,11 +341,11 @@ def score_hits(
     own_language: str = "",
     thresholds: Sequence[float] = (),
 ) -> list[ScoredHit]:
-    """Score each hit against the question's wordings (text, language), and keep the best score.
+    """Score each hit against each of the question's wordings (text, language), and keep the best score.
 
-    `own_language` is the user's language if the question was translated: hits in this language are compared only with
-    the original. `thresholds` are cosines above which a hit is evidence, and the first which any hit reaches is used;
-    empty if the embedder compares words only.
+    `own_language` is the user's language if the question was translated. Hits in this language are compared only with
+    the original question. `thresholds` are cosines above which a hit is evidence: the first threshold which any hit
+    reaches is used. Empty if the embedder only compares words.
     """
     words: dict[tuple[int, str], list[QuestionWord]] = {}
 
@@ -426,28 +426,27 @@ def _with_cosine_up_to(most: float, item: ScoredHit) -> ScoredHit:
 
 
 def _meaning(result: SearchResult, language: str, question_language: str, across: float) -> float | None:
-    """Return the cosine similarity by the built-in embedding model.
-
-    If hit and question have different languages, `across` is added.
+    """Return the cosine similarity by the built-in model. `across` is added if hit and question are in different
+    languages.
     """
     is_other = question_language and question_language != language.partition("+")[0]
     return result.meaning + across if result.meaning is not None and is_other else result.meaning
 
 
 def without_name(item: ScoredHit) -> ScoredHit:
-    """Flag a hit from a document which does not name the company in the question."""
+    """Mark a hit whose document does not name the company in the question."""
     return replace(item, signals=replace(item.signals, lacks_name=True))
 
 
 def of_elsewhere(item: ScoredHit) -> ScoredHit:
-    """Flag a hit from a country's folder if the question does not name this country."""
+    """Mark a hit from the folder of a country which the question does not name."""
     return replace(item, signals=replace(item.signals, is_elsewhere=True))
 
 
 def of_no_country(item: ScoredHit) -> ScoredHit:
-    """Flag a hit from no country's folder: the rules may not apply in the question's country.
+    """Mark a hit from no country's folder, because its rules may not apply in the question's country.
 
-    Only used if other hits are from the question's country.
+    Only used if other hits are from this country's folder.
     """
     return replace(item, signals=replace(item.signals, is_general=True))
 
@@ -455,7 +454,7 @@ def of_no_country(item: ScoredHit) -> ScoredHit:
 def named_first(scored: Sequence[ScoredHit]) -> list[ScoredHit]:
     """Sort the hits: first for the company or country named in the question, last for other countries.
 
-    Hits move to the front only if at least one may answer.
+    Hits are moved to the front only if at least one may answer.
     """
     if any(outcome_of(item.probability) != "none" for item in scored if not item.signals.is_unnamed):
         return sorted(scored, key=lambda item: (item.signals.is_elsewhere, item.signals.is_unnamed))
@@ -463,14 +462,14 @@ def named_first(scored: Sequence[ScoredHit]) -> list[ScoredHit]:
 
 
 def reranked(item: ScoredHit, result: SearchResult) -> ScoredHit:
-    """Set the reranker's score, which then also replaces the relevance for judging the evidence."""
+    """Set the reranker's score, which is then also used to judge the evidence."""
     return replace(item, result=result, signals=replace(item.signals, relevance=result.rerank_score))
 
 
 def _margin(result: SearchResult, passage_coverage: Coverage, usual: float | None) -> float:
     """Return how far a hit's similarity is above the usual similarity.
 
-    If the usual similarity is unknown, the result is half the similarity, or a constant if only a single word matches.
+    If the usual similarity is unknown, returns half the hit's similarity, or a constant if less than two words match.
     """
     if result.similarity is None:
         return 0.0
@@ -482,13 +481,14 @@ def _margin(result: SearchResult, passage_coverage: Coverage, usual: float | Non
 def in_order(
     scored: Sequence[ScoredHit], hits: SearchHits, *, places: int, language: str, named: Collection[str] = ()
 ) -> list[ScoredHit]:
-    """Order the hits by search rank and probability; unchanged if meaning was not compared, or after a reranker.
+    """Order the hits by search rank and probability. The order stays unchanged after a reranker, or without meaning
+    cosines.
 
     Cosines across languages are lower. Therefore some of the first `places` ranks are reserved for hits in other
-    languages, if no hit in the question's language is sure, or if the question names a country. The reserved ranks are
-    the last; they come first if the question names a country, or if no hit is in the question's language. `language` is
-    the question's, `named` has the languages of the countries named. If the question names a document, hits from
-    documents with a very similar title come last by probability.
+    languages if no hit in the question's language is sure, or if the question names a country. The reserved ranks are
+    the last in this range. They are the first if the question names a country, or if no hit is in the question's
+    language. `language` is the question's language, and `named` the languages of the named countries. If the question
+    names a document, hits from documents with a very similar title have the lowest probability ranks.
     """
     if not any(item.result.meaning is not None for item in scored) or any(
         item.result.rerank_score is not None for item in scored
@@ -529,7 +529,7 @@ def in_order(
 
 
 def with_order_scores(ordered: Sequence[ScoredHit]) -> list[ScoredHit]:
-    """Adjust the hits' scores to their order: a hit which a rule moved up gets at least the next hit's score."""
+    """Adjust the scores to the order: each hit gets at least the score of the hit after it."""
     least, rescored = 0.0, list[ScoredHit]()
     for item in reversed(ordered):
         least = max(least, item.result.score if item.order is None else item.order)
@@ -556,10 +556,10 @@ def _of_other_languages(
 
 
 def select_citable(scored: Sequence[ScoredHit]) -> list[ScoredHit]:
-    """Return the hits to cite, in order; empty if the documents do not answer.
+    """Return the hits to cite, in order. Empty if the documents do not answer.
 
-    Cited are the hits which are sure to answer, else those which perhaps answer; also hits which have many of the same
-    question words.
+    These are the hits which surely answer, else the hits which perhaps answer. Hits with a similar share of the
+    question's words are added.
     """
     best = best_of(scored)
     outcome = outcome_of(best)
@@ -587,9 +587,10 @@ def _accompanies(item: ScoredHit, best: float, needed: float) -> bool:
 
 
 def usual_meanings(scored: Sequence[ScoredHit], cited: Sequence[ScoredHit]) -> dict[UUID, float]:
-    """Return the usual cosine for each cited hit: the median in its language, or in all languages if hits are few.
+    """Return the usual cosine for each cited hit: the median for all hits in this hit's language.
 
-    Cosines across languages are lower, so a common median would make every hit in a different language look irrelevant.
+    With few hits in a language, the median for all hits is used. Cosines across languages are lower: a common median
+    would make every hit in a different language look irrelevant.
     """
     meanings = [(item.language, item.result.meaning) for item in scored if item.result.meaning is not None]
     if not meanings:

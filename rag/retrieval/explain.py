@@ -1,4 +1,4 @@
-"""Explain a retrieval as text: the question, each step's work, and every candidate's scores."""
+"""Explain a retrieval in text: the question, each step's result, and every candidate's scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Combine several searches into a single order: pure formulas over ranks and scores."""
+"""Combine several searches into a single order, with formulas over ranks and scores."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ WEIGHTS = FusionWeights()
 
 @dataclass(frozen=True)
 class FusionScores:
-    """The scores for vector hits (`near`) and for keyword hits (`matching`), by rank. A chunk's score is the sum."""
+    """The scores by rank, for vector hits (`near`) and keyword hits (`matching`). A chunk's score is the sum."""
 
     near: Sequence[float]
     matching: Sequence[float]
@@ -60,11 +60,12 @@ def weighted_fusion(
     *,
     is_raw: bool = False,
 ) -> FusionScores:
-    """Return scores: vector hits get similarity · 0.6 + 0.3 / (60 + rank), keyword hits BM25 · 0.4 + 0.2 / (60 + rank).
+    """Return weighted scores for vector and keyword hits.
 
-    This formula is from source 003 in docs/sources.md. BM25 is divided by the question's highest BM25, because raw BM25
-    (10 to 30) would outweigh the similarity; `is_raw` uses raw BM25 like the source. A hit found by keyword alone also
-    gets the similarity's part of the score.
+    A vector hit gets similarity · 0.6 + 0.3 / (60 + rank), a keyword hit gets BM25 · 0.4 + 0.2 / (60 + rank). This
+    formula is from source 003 in docs/sources.md. Raw BM25 (10 to 30) would outweigh the similarity and is divided by
+    the highest BM25; `is_raw` keeps raw BM25 like the source. A hit found only by keyword also gets the similarity's
+    part of the score.
     """
     highest = 1.0 if is_raw else max(keyword_scores, default=0.0) or 1.0
     return FusionScores(
@@ -83,7 +84,7 @@ def weighted_fusion(
 def reciprocal_rank_fusion(
     similarities: Sequence[float], keyword_scores: Sequence[float], *, rank_constant: int = RULE.rank_constant
 ) -> FusionScores:
-    """Return scores for vector and keyword hits: 1 / (60 + rank), rank from 1."""
+    """Return 1 / (60 + rank) for each vector and keyword hit. Ranks start at 1."""
     return FusionScores(
         near=[1 / (rank_constant + rank) for rank in range(1, len(similarities) + 1)],
         matching=[1 / (rank_constant + rank) for rank in range(1, len(keyword_scores) + 1)],
@@ -97,9 +98,9 @@ def fused_scores(
     *,
     words_weight: float = 1.0,
 ) -> list[float]:
-    """Fuse a chunk's ranks by words, by meaning, and by distance from the language's usual cosine into a score.
+    """Combine each chunk's ranks into a score: by words, by meaning, and by distance from the language's usual cosine.
 
-    Scores go up to 1, for first place in all three. A rank is `None` if the chunk is not in this order.
+    A score of 1 means first place in all three orders. A rank is `None` if the chunk is not in this order.
     """
     highest = (words_weight + 1 + RULE.standing_weight) / (RULE.meaning_rank_constant + 1)
     return [

@@ -1,8 +1,8 @@
-"""Search for one wording by vector, keyword and meaning; filters are part of the search.
+"""Search for a single wording by vector, keyword and meaning, within filters.
 
-All searches travel in a single round trip, and Python scores terms while Postgres compares vectors. A second round trip
-reads the best passages with their text. In a `Database.pipeline`, statements wait only when their rows are fetched, and
-all see the same snapshot.
+All searches are sent in a single round trip: Python scores terms while Postgres compares vectors. A second round trip
+reads the best chunks with their text. In a `Database.pipeline`, a statement waits only when the rows are fetched, and
+all statements see the same snapshot.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ DRAWN = 400
 
 
 class ScopePositions(NamedTuple):
-    """Chunks as two parallel lists: the collection's position in the scope, and the chunk's number."""
+    """Chunks in two parallel lists: the collection's position in the scope, and the chunk's number."""
 
     positions: list[int]
     passages: list[int]
@@ -87,7 +87,7 @@ class Hits:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchHits:
-    """The results from `search`, with all data for judging the results."""
+    """The results from `search`, with all data needed to judge them."""
 
     results: tuple[SearchResult, ...]
     #: Passage counts for the question's terms.
@@ -156,8 +156,9 @@ def search(
     limit: int,
     by_keyword: bool = True,
 ) -> SearchHits:
-    """Search like `hybrid_search`, and return all data about the results. If `by_keyword` is false, only vectors are
-    searched.
+    """Search like `hybrid_search`, and return all data about the results.
+
+    If `by_keyword` is false, keywords are not searched.
     """
     pool = max(limit + limit // 2, REFINED_CANDIDATES)
 
@@ -214,7 +215,7 @@ def find_hits(
     by_vector: bool = True,
     by_keyword: bool = True,
 ) -> Hits:
-    """Run the searches, in a single round trip if the scope has the same contents as in the last search.
+    """Run the searches, in a single round trip if the scope's contents have not changed since the last search.
 
     Raises `InvalidInput` if the query's vector has the wrong number of dimensions for its embedding model.
     """
@@ -280,9 +281,7 @@ def _ask_for_vectors(
 def nearest_statement(
     values: dict[str, Any], *, is_large: bool, breadth: int = 0, neighbours: int = 0
 ) -> tuple[str, dict[str, Any]]:
-    """Return the SQL statement for the nearest passages: by the collection's index, by sign bits first, or by a full
-    scan.
-    """
+    """Return the SQL statement for the nearest chunks: by vector index, by sign bits first, or by a full scan."""
     if breadth:
         return queries["search_by_index"], {**values, "breadth": breadth, "neighbours": neighbours}
     if is_large:

@@ -1,7 +1,7 @@
 """Combine a document's title with its folder names: "Leave policy" in the folder "France" is France's leave policy.
 
-Generic folder names ("HR documents") are left out. Folder names are compared with questions but never embedded, so
-moving a document costs no request.
+Generic folder names ("HR documents") are ignored. Folder names are compared with questions but never embedded.
+Therefore moving a document costs no request.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _AWAY = re.compile(
 
 @lru_cache(maxsize=20_000)
 def known_by(title: str, folder: str, question: str = "", languages: frozenset[str] = frozenset()) -> str:
-    """Return a document's title, with the words which its folders add.
+    """Return a document's title, followed by the words which its folders add.
 
-    For a folder named after a country, the country's name in `languages` or English is added: "Frankreich".
+    If the folder and `question` name the same country, the name used in the question is added too: "Frankreich".
     """
     title_words = set(_words(title))
     added = []
@@ -61,7 +61,7 @@ def known_by(title: str, folder: str, question: str = "", languages: frozenset[s
 
 
 def folder_shown(title: str, folder: str) -> str:
-    """Return the folder to show next to a title; "" if the folder adds no words to the title."""
+    """Return the folder to show next to a title, or "" if the folder adds no words."""
     return folder if known_by(title, folder) != title else ""
 
 
@@ -72,9 +72,7 @@ def with_folder(title: str, folder: str) -> str:
 
 
 class DocumentsOfCountries(NamedTuple):
-    """The ids of found documents in three groups: for the countries in a question, for other countries, for no
-    country.
-    """
+    """The ids of found documents for the question's countries, for other countries, and for no country."""
 
     #: In the folder for a country in the question.
     matching: frozenset[UUID] = frozenset()
@@ -87,7 +85,8 @@ class DocumentsOfCountries(NamedTuple):
 def countries_in_question(question: str, language: str) -> frozenset[str]:
     """Return the codes of the countries whose rules a question asks about.
 
-    A country which somebody only travels to, or works from, is left out: the question is about rules at home.
+    Countries to which somebody only travels, or in which somebody works temporarily, are left out: the question is
+    about rules at home.
     """
     codes = countries_in(_AWAY.sub(" ", question), frozenset({language.partition("-")[0], "en"})).keys()
     return frozenset() if codes & _STATES else frozenset(codes)
@@ -106,7 +105,7 @@ def country_words(codes: Iterable[str], language: str) -> list[str]:
 
 
 def of_countries(codes: Collection[str], results: Iterable[SearchResult]) -> DocumentsOfCountries:
-    """Group the hits' documents by country; all groups are empty if no folder belongs to a country."""
+    """Group the hits' documents by country. All groups are empty if no document is in a country's folder."""
     if not codes:
         return DocumentsOfCountries()
     names = country_names(codes)

@@ -1,8 +1,8 @@
 """Compare chunks by meaning with the built-in model, across languages, in addition to words.
 
-The model's cosine is about 0.05 higher for chunks in the question's language. This is as much as usually separates an
-answer from any other chunk. Within a language the order is right. Chunks in other languages are therefore compared by
-their distance from the usual cosine in their language.
+The model's cosine is about 0.05 higher for chunks in the question's language. This is as much as the usual difference
+between an answer and other chunks. Within a language, the order is right. Therefore chunks in other languages are
+compared by their distance from the usual cosine in their language.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ WORDED_SHARE = 0.8
 def is_worded(question: str) -> bool:
     """Whether a question consists of words.
 
-    For emoji, digits, an address, a line of code or a repeated letter, the model returns an arbitrary meaning.
+    For emoji, digits, an address, a line of code or a repeated letter, the model's vector is arbitrary.
     """
     raw = NO_WORDS.sub(" ", question[:WORDED_CHARACTERS])
     text = unicodedata.normalize("NFKC", raw).casefold()
@@ -116,8 +116,7 @@ def is_only_an_address(question: str) -> bool:
 class MeaningHit(NamedTuple):
     """A chunk near the question in meaning, with its cosine to the question.
 
-    `mean` and `deviation` describe the cosines between the question and all chunks in this chunk's language, and
-    `passages` is the number of these chunks.
+    `mean` and `deviation` describe all chunks' cosines in this chunk's language; `passages` counts these chunks.
     """
 
     chunk_id: UUID
@@ -130,9 +129,7 @@ class MeaningHit(NamedTuple):
 
 
 class Cosines(NamedTuple):
-    """A chunk's cosines to the question: with words translated into the chunk's language, and to the original
-    question.
-    """
+    """A chunk's cosines to the original question and to the question with words in the chunk's language."""
 
     translated: float
     original: float
@@ -140,7 +137,7 @@ class Cosines(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Usual:
-    """The mean and standard deviation for the cosines between a question and all chunks in a language."""
+    """The mean and standard deviation of the cosines between a question and all chunks in a language."""
 
     passages: int
     mean: float
@@ -153,9 +150,9 @@ def usual_by_language(hits: Sequence[MeaningHit]) -> dict[str, Usual]:
 
 
 def standings(hits: Sequence[MeaningHit]) -> list[float]:
-    """Return each hit's distance from the mean cosine in its language, in standard deviations.
+    """Return each hit's distance from the language's mean cosine, in standard deviations.
 
-    For a language with few chunks, mean and deviation are moved towards the overall values: otherwise the best of three
+    For a language with few chunks, mean and deviation are moved towards the overall values. Otherwise the best of three
     chunks would count like the best of a thousand.
     """
     smoothed = _smooth(usual_by_language(hits))
@@ -170,8 +167,8 @@ def standings(hits: Sequence[MeaningHit]) -> list[float]:
 def in_order(hits: Sequence[MeaningHit], language: str) -> list[MeaningHit]:
     """Return the hits sorted, best first.
 
-    They are sorted by cosine if some hits are in the question's language, else by distance from the mean cosine in
-    their language.
+    If some hits are in the question's language, the hits are sorted by cosine. Otherwise they are sorted by distance
+    from the mean cosine in their language.
     """
     if any(hit.language == language for hit in hits):
         return sorted(hits, key=lambda hit: (-hit.cosine, hit.chunk_id.int))
@@ -187,10 +184,7 @@ def by_standing(hits: Sequence[MeaningHit]) -> list[MeaningHit]:
 
 
 def named_languages(question: str) -> frozenset[str]:
-    """Return the languages spoken in the countries which a question names.
-
-    The question may be about documents in these languages.
-    """
+    """Return the languages spoken in the countries which a question names. The documents may be in these languages."""
     text = unicodedata.normalize("NFC", question).casefold()
     words = text.split()
     begun = {name for name, stems in COUNTRIES.items() if any(word.startswith(stems) for word in words)}
@@ -199,9 +193,9 @@ def named_languages(question: str) -> frozenset[str]:
 
 
 def without_place(question: str) -> str:
-    """Return a question without a country like "in Korea".
+    """Return a question without phrases like "in Korea".
 
-    Few documents mention the country for which they apply, and those are no better answers. A question about the
+    Few documents mention the country for which they apply, and these are no better answers. A question about the
     country itself ("the capital of France") stays unchanged.
     """
     remaining = IN_A_COUNTRY.sub(" ", unicodedata.normalize("NFC", question))
@@ -216,9 +210,9 @@ def from_other_languages(
 ) -> list[MeaningHit]:
     """Return the hits in other languages, sorted by their distance from the mean cosine in their language.
 
-    Hits in the `named` languages come first. Distances are differences, not standard deviations, because in deviations
-    a language with few documents would win. `translated_cosines` has each hit's cosines to the question with words
-    translated into the hit's language. Translated words raise all cosines, so they only affect the order within a
+    Hits in the `named` languages come first. Distances are differences between cosines: in standard deviations, a
+    language with few documents would win. `translated_cosines` has each hit's cosines to the question with words
+    translated into the hit's language. Translated words raise all cosines, and therefore only change the order within a
     language.
     """
     smoothed = _smooth(usual_by_language(hits))

@@ -1,7 +1,7 @@
-"""Search for each wording of a question, embedded in a single call, and merge the results.
+"""Search for each wording of a question, and merge the results.
 
-A translated, rephrased or split question has several wordings. If the embedding model fails, only keywords are
-searched.
+A translated, rephrased or split question has several wordings. All are embedded in a single call. If the embedding
+model fails, only keywords are searched.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NO_EMBEDDING = N_("The search model did not answer, so only keywords were search
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddedWordings:
-    """The vectors for a question's wordings, a row each; `None` without a working model."""
+    """The vectors for a question's wordings, a row each, or `None` without a working model."""
 
     vectors: FloatMatrix | None
     meanings: FloatMatrix | None
@@ -51,7 +51,7 @@ class EmbeddedWordings:
 def embed_wordings(trace: RetrievalTrace, parsed: ParsedQuestion) -> EmbeddedWordings:
     """Embed the question's wordings with the collection's model.
 
-    If the collection has vectors from the built-in model too, the wordings are also embedded with that model.
+    If the collection also has vectors from the built-in model, the wordings are embedded with this model too.
     """
     language = _language(trace, parsed)
     wordings = [(text, language) for text in (parsed.translation.query, *parsed.other_wordings)]
@@ -70,7 +70,7 @@ def search_wordings(
     *,
     candidates: int,
 ) -> SearchHits:
-    """Search for each wording within the filters; return at most `candidates` results, best first."""
+    """Search for each wording within the filters. Returns at most `candidates` results, best first."""
     profile, hits_by_wording = trace.profile, []
     # A repeated search replaces the question's earlier search and adds to its time.
     searched_before, trace.details.search.queries = trace.details.search.queries, []
@@ -128,7 +128,7 @@ def search_wordings(
 
 
 def wordings_of(trace: RetrievalTrace, parsed: ParsedQuestion, hits: SearchHits) -> list[tuple[str, str]]:
-    """Return the question's wordings as (text, language). A hit is scored by the best wording."""
+    """Return the question's wordings, each (text, language). A hit gets the best wording's score."""
     translated_from = parsed.translation.translated_from
     searched_in = trace.question.collection.language if translated_from else trace.language
     other_wordings = [(text, searched_in) for text in parsed.other_wordings]
@@ -139,9 +139,9 @@ def wordings_of(trace: RetrievalTrace, parsed: ParsedQuestion, hits: SearchHits)
 
 
 def merge_hits(lists: Sequence[SearchHits], limit: int) -> SearchHits:
-    """Merge several lists of hits. Each chunk keeps its best score; best first.
+    """Merge several lists of hits, best first. A chunk in several lists gets the best score.
 
-    Fused scores for different wordings are comparable: both parts are relative to the best hit.
+    Fused scores of different wordings are comparable, because both parts are relative to the best hit.
     """
     first = lists[0]
     if len(lists) == 1:
@@ -207,9 +207,9 @@ def _embed_meaning(trace: RetrievalTrace, wordings: Sequence[tuple[str, str]]) -
 def meaning_in_words_of(
     trace: RetrievalTrace, parsed: ParsedQuestion, languages: Collection[str]
 ) -> dict[str, NDArray[np.float32]]:
-    """Embed the question for each language, with its subjects translated into the language.
+    """Embed the question for each language, with the subjects translated into the language.
 
-    The model favours chunks in the question's language. Translated subjects help to tell other chunks apart.
+    The model favours chunks in the question's language. Translated subjects help to order the other chunks.
     """
     embedder = trace.models.meaning_for(trace.question.collection.embedding_model)
     text, language = without_place(parsed.translation.query), _language(trace, parsed)
@@ -224,9 +224,9 @@ def meaning_in_words_of(
 
 
 def _meaning_of(texts: list[str], trace: RetrievalTrace, embedder: Embedder, words: str = "") -> FloatMatrix | None:
-    """Embed texts with the built-in model; `None` if the model fails.
+    """Embed texts with the built-in model, or return `None` if the model fails.
 
-    Vectors are kept until the question is answered.
+    The vectors are cached in `trace` until the question is answered.
     """
     key = (embedder.id, *texts)
     if key not in trace.vectors:

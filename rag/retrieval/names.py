@@ -1,8 +1,7 @@
-"""Find company names in a question: the document, rarely a chunk, says whose rules it contains.
+"""Find company names in a question. Usually the document, not the chunk, says to which company a rule applies.
 
 "How many vacation days do I get at Ottermere?" asks for vacation days. A search with the name would find the chunks
-which mention "Ottermere" most often. The search therefore leaves the name out, and documents without the name come
-last.
+which mention "Ottermere" most often. Therefore the search leaves the name out, and documents without it come last.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ class Names:
 
 
 def names_in(question: str, language: str) -> list[str]:
-    """Return the names of companies to which a question may refer, in order."""
+    """Return the names in a question which may be companies, in order."""
     names = []
     for match in (_GERMAN if language == "de" else _PLACED).finditer(question):
         groups = match.groupdict()
@@ -72,7 +71,9 @@ def names_in(question: str, language: str) -> list[str]:
 
 
 def forms_of(name: str) -> list[str]:
-    """Return a name's forms in documents: unchanged, with the family name first, or in separate columns."""
+    """Return a name's possible forms in documents: unchanged, with the family name first, or split over two table
+    columns.
+    """
     first, _, last = name.rpartition(" ")
     return [name, f"{last}, {first}", f"{last} {first}", f"{last} | {first}", f"{first} | {last}"] if first else [name]
 
@@ -95,7 +96,7 @@ def without(question: str, names: Iterable[str], language: str) -> str:
 def of_owners(
     trace: RetrievalTrace, parsed: ParsedQuestion, hits: SearchHits
 ) -> tuple[ParsedQuestion, SearchHits, Names]:
-    """If the question asks for a company's rules, search again without the company's name.
+    """Search again without the company's name if the question asks for a company's rules.
 
     The company's documents are searched too. Returns the question, the hits and the names.
     """

@@ -1,8 +1,8 @@
-"""Find the documents for the asker's place: people in the group "Utrecht" get the leave policy for Utrecht.
+"""Find the documents for the user's city or country: people in the group "Utrecht" get the leave policy for Utrecht.
 
-A group names a place if documents mention this name in title, file name, folder, tags, collection or opening lines.
-Words for offices, departments and roles are no places: "Büro Berlin" gives Berlin, "HR" gives no place. Countries are
-recognised in all languages of the product.
+A group's name contains a place if documents mention the name in title, file name, folder, tags, collection or opening
+lines. Words for offices, departments and roles are ignored: "Büro Berlin" gives Berlin, "HR" gives no place. Countries
+are recognised in all product languages.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _NAMED_UNSPACED = re.compile(
 
 @dataclass(frozen=True)
 class PlaceFacts:
-    """The parts of a document which may name a city or country: title, file name, folders, tags, collection, groups."""
+    """A document's parts which may name a place: title, file name, folders, tags, collection, groups, opening lines."""
 
     document_id: UUID
     title: str
@@ -92,7 +92,7 @@ class PlaceFacts:
 
     @property
     def filed(self) -> str:
-        """The label without title and file name: folders, tags, collection and groups."""
+        """The label without title and file name."""
         return "\n".join((self.folder, self.upload_folder, *self.tags, self.collection, *self.groups))
 
 
@@ -130,10 +130,10 @@ def is_of_place(names: Iterable[str], text: str) -> bool:
 
 
 def documents_of(names: Sequence[str], facts: Iterable[PlaceFacts], answering: Collection[UUID]) -> frozenset[UUID]:
-    """Return the ids for documents which name a city or country; empty if all documents do.
+    """Return the ids of the documents which name a city or country. Empty if all documents do.
 
     `names` has the place's spellings. Opening lines count only if no document in `answering` has the name in the label,
-    because a handbook often begins with a list of all offices.
+    because a handbook often begins by listing all offices.
     """
     candidates = list(facts)
     labelled = {item.document_id for item in candidates if is_of_place(names, item.label)}
@@ -144,9 +144,7 @@ def documents_of(names: Sequence[str], facts: Iterable[PlaceFacts], answering: C
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceDocuments:
-    """The names for the user's city or country, these documents with their texts found by the search, and all other
-    documents.
-    """
+    """The user's place: names, documents found, passages found in these documents, and all other documents."""
 
     names: Sequence[str]
     documents: Sequence[PlaceFacts]
@@ -155,7 +153,7 @@ class PlaceDocuments:
 
 
 def names_a_place(question: str, language: str, place: PlaceDocuments, *, groups: Sequence[str]) -> bool:
-    """Whether a question names a city or country: the user's, or any which the user's documents do not mention.
+    """Whether a question names the user's city or country, or a place which the user's documents do not mention.
 
     `groups` are all group names in the tenant.
     """
@@ -185,10 +183,10 @@ def names_a_place(question: str, language: str, place: PlaceDocuments, *, groups
 def put_place_first(
     cited: Sequence[ScoredHit], speaking: Sequence[ScoredHit], document_ids: Collection[UUID], places: int
 ) -> list[ScoredHit]:
-    """Move hits for the user's city or country (`document_ids`) to the front if they may answer, and return all hits.
+    """Move hits for the user's city or country to the front if they may answer, and return all hits.
 
-    If they fill less than half the `places` ranks, further hits from `speaking` are added, and the last hits are
-    dropped.
+    `document_ids` are the place's documents. If their hits fill less than half the `places` ranks, further hits from
+    `speaking` are added, and the last hits are dropped.
     """
     best = best_of(speaking)
     first = [item for item in cited if _may_come_first(item, document_ids, best)]
@@ -218,10 +216,7 @@ def _runs(words: Sequence[str]) -> list[str]:
 
 
 def _bare(word: str) -> str:
-    """Return the plain form for a word from a group's name.
-
-    Returns "" for a word which means an office, department or role.
-    """
+    """Return a word from a group's name in plain form, or "" for an office, department or role."""
     bare = plain(word)
     if UNSPACED.search(bare):
         bare = _UNSPACED_ENDS.sub("", bare)
@@ -250,9 +245,7 @@ def _names_a_country(question: str, language: str) -> bool:
 def search_countries(
     trace: RetrievalTrace, parsed: ParsedQuestion, hits: SearchHits, countries: Set[str]
 ) -> SearchHits:
-    """Return the hits; if no hit is from the countries' folders, these folders are searched, and their hits are
-    added.
-    """
+    """Search the countries' folders too if no hit is from these folders. Returns all hits."""
     is_within_documents = trace.filters.document_ids or trace.question.document_ids
     if not countries or is_within_documents or of_countries(countries, hits.results).matching:
         return hits
@@ -262,9 +255,9 @@ def search_countries(
 
 
 def search_own_place(trace: RetrievalTrace, parsed: ParsedQuestion, hits: SearchHits) -> SearchHits | None:
-    """Search also in the documents for the user's city or country, and return all hits.
+    """Search the documents for the user's city or country too, and return all hits.
 
-    Returns `None` if some hits are from these documents already, or if there are no such documents.
+    Returns `None` if some hits are already from these documents, or if there are no documents for the place.
     """
     names = _own_places(trace)
     if not names or not hits.results:
@@ -279,9 +272,9 @@ def search_own_place(trace: RetrievalTrace, parsed: ParsedQuestion, hits: Search
 
 
 def documents_of_own_place(trace: RetrievalTrace, scored: Sequence[ScoredHit]) -> frozenset[UUID]:
-    """Return the found documents' ids about the user's city or country.
+    """Return the found documents' ids for the user's city or country.
 
-    Empty if no document among these may answer, or if the question names a city or country.
+    Empty if no hit from these documents may answer, or if the question names a place.
     """
     names = _own_places(trace)
     documents = {item.result.document_id for item in scored}

@@ -1,4 +1,4 @@
-"""Raise hits whose words from the question are close together, and hits from a document or section named in the
+"""Raise hits in which the question's words are close together, and hits from a document or section named in the
 question.
 """
 
@@ -24,7 +24,7 @@ from rag.types import SearchResult
 
 @dataclass(frozen=True, kw_only=True)
 class ProximityRule:
-    """The factors for two boosts: for words close together, and for documents and sections named in the question."""
+    """The factors for both boosts: for words close together, and for named documents and sections."""
 
     #: Window width, in terms, in which the question's words should be: about two sentences.
     window_terms: int = 60
@@ -56,10 +56,7 @@ Item = TypeVar("Item", bound=ScoredPassage)
 
 
 def refined(query: SearchQuery, statistics: TermStatistics, passages: Sequence[Item]) -> list[tuple[Item, float]]:
-    """Order hits by fused score, words' closeness, and named titles and sections.
-
-    Returns the hits with new scores.
-    """
+    """Order hits by fused score, words' closeness, and named titles and sections. Returns hits with new scores."""
     codes = [passage.language for passage in passages]
     terms: set[str] = set()
     near = [0.0] * len(passages)
@@ -90,7 +87,7 @@ def _heading(passage: Hit) -> str:
 
 
 def _terms_of(passage: ScoredPassage) -> NDArray[np.int32]:
-    """Return the index terms in a passage, in order. Earlier versions stored no terms; the text is then split again."""
+    """Return a chunk's index terms in order. Earlier versions stored no terms; the text is then split again."""
     packed = passage.terms
     if packed is None:
         text = contextual_text(known_by(passage.title, passage.folder), passage.section, passage.content)
@@ -101,7 +98,7 @@ def _terms_of(passage: ScoredPassage) -> NDArray[np.int32]:
 def mentioned_names(
     query: str, language: str, results: Sequence[SearchResult], languages: Mapping[UUID, str]
 ) -> tuple[str, ...]:
-    """Return the titles and sections which the question names, by the words which only they have."""
+    """Return the titles and sections which the question names by their distinctive words."""
     terms = {term for code in set(languages.values()) for term in question_terms(query, language, code)}
     by_name = {known_by(r.title, r.folder): languages[r.document_id] for r in results if r.title}
     sections = {_heading(r): languages[r.document_id] for r in results if r.section}
@@ -113,9 +110,9 @@ def mentioned_names(
 
 
 def unnamed_twins(query: SearchQuery, passages: Sequence[Item]) -> frozenset[UUID]:
-    """Return the ids for documents which the question does not mean, because a document with a similar title is named.
+    """Return the ids of documents which the question does not mean, because a document with a similar title is named.
 
-    Among two health plans, for example, the plan which is not named.
+    An example is a second health plan, if the question names the first.
     """
     terms = {
         term
@@ -150,8 +147,8 @@ def _name_terms(name: str, language: str) -> frozenset[str]:
 def closenesses(passages: Sequence[NDArray[np.int32]], weights: Mapping[int, float]) -> list[float]:
     """Return for each chunk how close together the question's terms are.
 
-    This is the terms' total weight within the chunk's best window. `passages` are term ids in order. A window starts
-    every half window width; a chunk's other terms count 0.
+    This is the highest total weight which the question's terms have in any window. Windows overlap by half. `passages`
+    holds each chunk's term ids in order.
     """
     if not passages or not weights:
         return [0.0] * len(passages)
@@ -172,11 +169,11 @@ def closenesses(passages: Sequence[NDArray[np.int32]], weights: Mapping[int, flo
 
 
 def naming(names: Sequence[Collection[str]], question: Collection[str]) -> list[float]:
-    """Return for each name which fraction of the terms the question mentions, 0 to 1.
+    """Return for each name the share (0 to 1) of the name's terms which are in the question.
 
-    A name is the set of terms in a title or section. Rare terms count more: "Plus" tells two health plans apart, "plan"
-    does not. If the question has terms which only a similar name (a near twin) has, the twin is meant, and the name
-    gets 0.
+    A name is the set of terms in a title or section. Rare terms count more: "Plus" distinguishes two health plans,
+    "plan" does not. If the question has a similar name's term which this name lacks, the similar name is meant, and
+    this name gets 0.
     """
     term_sets, terms = [frozenset(name) for name in names], frozenset(question)
     distinct = set(term_sets)
@@ -199,7 +196,9 @@ def _names_of_unnamed_twins(names: Collection[frozenset[str]], question: frozens
 
 
 def unshared_terms(names: Collection[frozenset[str]], question: frozenset[str]) -> set[frozenset[str]]:
-    """For each name whose near twin (a similar name) is meant, return the terms which only the name has."""
+    """If the question means a similar name, return the terms which only the other name has. Returns a set for each
+    name.
+    """
     return {name - twin for name, twin in _twin_pairs(names, question)}
 
 

@@ -1,4 +1,4 @@
-"""Understand a question: its language, categories, years and dates, parts and other wordings."""
+"""Analyse a question: language, categories, years and dates, parts and other wordings."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NO_REPHRASING = N_("The question could not be reworded, so it was searched for a
 
 @dataclass(frozen=True, kw_only=True)
 class ParsedQuestion:
-    """A question for the search: text, other wordings, translation and filters."""
+    """A question prepared for the search: text, other wordings, translation and filters."""
 
     translation: Translation
     #: The text for keywords: the wording in the documents' language with words added by a model, and the original.
@@ -45,16 +45,16 @@ class ParsedQuestion:
     filters: SearchFilters = field(default_factory=SearchFilters)
 
     def reword(self, before: str, now: str) -> ParsedQuestion:
-        """Return the question with `before` replaced by `now`; a translated question keeps the translation."""
+        """Return the question with `before` replaced by `now`. A translation is kept."""
         if self.translation.translated_from:
             return replace(self, text=self.text.replace(before, now))
         return replace(self, text=self.text.replace(before, now), translation=Translation(query=now))
 
 
 def question_language(question: Question) -> str:
-    """Return a question's language: as given by the caller, else detected, else assumed.
+    """Return a question's language: given by the caller, else detected.
 
-    To assume a language, the conversation's, the user's and the collection's are tried in this order.
+    If detection is inconclusive, the conversation's, the user's and the collection's language are tried in this order.
     """
     if question.language is not None:
         return question.language
@@ -71,9 +71,9 @@ def question_language(question: Question) -> str:
 
 
 def understand(trace: RetrievalTrace, today: date, *, languages: Callable[[], Container[str]]) -> ParsedQuestion:
-    """Translate, rephrase and split a question, and read filters from the question.
+    """Translate, rephrase and split a question, and read filters from it. The profile turns each step on or off.
 
-    The profile decides about each step. `languages` returns the documents' languages.
+    `languages` returns the documents' languages.
     """
     trace.details.query = QueryDetails(original=trace.text)
     translation = translate(trace, languages)
@@ -101,10 +101,10 @@ def understand(trace: RetrievalTrace, today: date, *, languages: Callable[[], Co
 
 
 def translate(trace: RetrievalTrace, languages: Callable[[], Container[str]]) -> Translation:
-    """Return the question translated into the collection's language, if this is necessary and possible.
+    """Translate the question into the collection's language, if this is necessary and possible.
 
-    The question stays unchanged if no document is in this language. A result which is clearly in a different language
-    is rejected.
+    The question stays unchanged if no document is in this language. A translation which is clearly in a different
+    language is rejected.
     """
     target = trace.question.collection.language or "en"
     if (
@@ -136,7 +136,7 @@ def translate(trace: RetrievalTrace, languages: Callable[[], Container[str]]) ->
 
 
 def request_rephrasing(trace: RetrievalTrace, query: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """Return added words, other wordings and partial questions from one model call; all empty if not wanted."""
+    """Ask the model for added words, other wordings and partial questions. All are empty if the profile wants none."""
     profile = trace.profile
     nothing: tuple[str, tuple[str, ...], tuple[str, ...]] = ("", (), ())
     if not (
@@ -165,7 +165,7 @@ def request_rephrasing(trace: RetrievalTrace, query: str) -> tuple[str, tuple[st
 
 
 def limits_of(original: str, query: str, profile: Profile, today: date) -> SearchFilters:
-    """Return filters for the categories, years and days which a question names, if the profile reads them."""
+    """Return filters for the categories, years and dates which a question names, if the profile enables this."""
     filters = SearchFilters()
     if profile.understanding.filter_by_category:
         filters = replace(filters, categories=categories_in("\n".join(dict.fromkeys((query, original))), profile))
@@ -177,9 +177,9 @@ def limits_of(original: str, query: str, profile: Profile, today: date) -> Searc
 
 
 def categories_in(text: str, profile: Profile) -> tuple[str, ...]:
-    """Return the categories for a question by the profile's patterns; empty means all.
+    """Return the question's categories by the profile's patterns. Empty means all categories.
 
-    Required by source 001 in docs/sources.md, "Query Analysis": patterns match anywhere in the lowercase text.
+    Patterns match anywhere in the lowercase text (source 001 in docs/sources.md, "Query Analysis").
     """
     text = text.lower()
     matched = (
@@ -262,10 +262,9 @@ LONGEST = 300
 
 
 def questions_in(text: str) -> list[str]:
-    """Split a text into its questions, in the user's words; empty if the text is a single question.
+    """Split a text into questions, in the user's words. Empty if the text is a single question.
 
-    A part too short for a question is joined to the part before. If a statement follows the question, the text is a
-    single question.
+    A part which is too short is joined to the preceding part. A text which ends with a statement is a single question.
     """
     text = " ".join(text.split())
     if text.endswith((".", "!", "。", "！")):
@@ -290,9 +289,9 @@ def _is_long_enough(part: str) -> bool:
 
 
 def split_question(text: str, language: str = "") -> list[str]:
-    """Split a text into its questions, in order; empty if the text is a single question.
+    """Split a text into questions, in order. Empty if the text is a single question.
 
-    Names from the other questions are added to each, because "the plan" alone would be unclear.
+    Names elsewhere in the text are added to each question, because "the plan" alone would be unclear.
     """
     text = " ".join(text.split())
     # In German every noun is capitalised like a name.
@@ -311,7 +310,7 @@ class Rephrased:
 
 
 def rephrase(question: str, *, model: ChatModel, expand: bool, alternatives: int, decompose: bool) -> Rephrased:
-    """Ask a model, in a single call, for all rewordings which the profile wants before the search, and return them.
+    """Ask a model in a single call for all rewordings which are turned on.
 
     Raises `ProviderError` if the model fails or sends an unusable answer.
     """
@@ -378,7 +377,9 @@ TOO_MUCH = (
 
 
 def require_linear_patterns(patterns: Iterable[tuple[str, Any]]) -> None:
-    """Raise `InvalidInput` unless RE2 can match all these patterns in time linear in the question's length."""
+    """Raise `InvalidInput` unless RE2 can compile all patterns, which then match in time linear in the question's
+    length.
+    """
     size = 0
     for pattern, _ in patterns:
         try:
@@ -392,8 +393,8 @@ def require_linear_patterns(patterns: Iterable[tuple[str, Any]]) -> None:
 def matches_pattern(pattern: str, text: str) -> bool:
     """Whether a profile's pattern matches anywhere in a text.
 
-    A pattern saved by an earlier version of the product may not compile in RE2. Such a pattern matches nothing, and the
-    question is searched without its categories.
+    A pattern saved by an earlier product version may not compile in RE2. This pattern never matches, and the question
+    is searched without its categories.
     """
     try:
         return _linear(pattern).search(text) is not None

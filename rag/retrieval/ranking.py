@@ -1,4 +1,4 @@
-"""Order hits by several signals, recency and pinned posts; read the metadata of posts."""
+"""Order hits by several signals, recency and pinned posts, and read posts' metadata."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LONGEST_JOB_YEARS = 80
 def own_years(result: SearchResult, this_year: int | None = None) -> tuple[int, ...]:
     """Return the years in a chunk's metadata.
 
-    For a job, these are all years from start to end; a current job ends in `this_year`.
+    For a job in a curriculum vitae, these are all years from start to end. A current job ends in `this_year`.
     """
     year = _value(result.metadata, "year")
     first, last = (str(_value(result.metadata, name) or "") for name in ("start_year", "end_year"))
@@ -48,7 +48,9 @@ def own_years(result: SearchResult, this_year: int | None = None) -> tuple[int, 
 
 
 def of_passage(result: SearchResult, document: Signals, this_year: int | None = None) -> Signals:
-    """Return a chunk's ordering metadata: the document's, with the chunk's category and any years."""
+    """Return a chunk's ordering metadata: the document's, with the chunk's category added and the chunk's years
+    preferred.
+    """
     category = result.metadata.get("category")
     return replace(
         document,
@@ -60,7 +62,7 @@ def of_passage(result: SearchResult, document: Signals, this_year: int | None = 
 def of_categories(
     results: Sequence[SearchResult], facts: Mapping[UUID, Facts], categories: Sequence[str]
 ) -> tuple[SearchResult, ...]:
-    """Return the passages with any of the categories, in their metadata or the document's."""
+    """Return the chunks with any of the categories, in the chunk's or the document's metadata."""
     requested = set(categories)
     return tuple(r for r in results if requested & set(of_passage(r, facts[r.document_id].signals).categories))
 
@@ -68,10 +70,10 @@ def of_categories(
 def of_years(
     results: Sequence[SearchResult], facts: Mapping[UUID, Facts], years: Sequence[int]
 ) -> tuple[SearchResult, ...]:
-    """Return the passages from any of these years.
+    """Return the chunks from any of these years.
 
-    If no passage in a document has a year, all its passages have the document's years. If some do, the others have
-    none and are left out: in a curriculum vitae with dated jobs, the list of skills has no year.
+    If no chunk in a document has a year, all have the document's years. If some chunks have years, chunks without a
+    year are left out: in a curriculum vitae with dated jobs, the list of skills has no year.
     """
     requested, passage_years = set(years), [own_years(result) for result in results]
     dated = {
@@ -92,7 +94,7 @@ def needs_signals(profile: Profile) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """A document's metadata and time of arrival."""
+    """A document's metadata and upload time."""
 
     document_id: UUID
     metadata: Mapping[str, Any]
@@ -104,12 +106,12 @@ class Facts:
 
     @property
     def dated_metadata(self) -> Mapping[str, Any]:
-        """The metadata, with `createdAt` set to the arrival time if missing."""
+        """The metadata, with `createdAt` set to the upload time if missing."""
         return {"createdAt": self.created_at.isoformat(), **self.metadata}
 
 
 def read_facts(database: Database, who: Who, results: Sequence[SearchResult]) -> dict[UUID, Facts]:
-    """Return each document's metadata and arrival time, by id, for the results; read in a single statement."""
+    """Read metadata and upload time for each result's document, by document id, in a single statement."""
     ids = list({result.document_id for result in results})
     if not ids:
         return {}
@@ -125,7 +127,7 @@ def read_facts(database: Database, who: Who, results: Sequence[SearchResult]) ->
 def signals_from(metadata: Mapping[str, Any], created_at: datetime) -> Signals:
     """Read the values used for ordering from metadata in camelCase or snake_case.
 
-    The day is `backdatedAt` if present, else the post's `createdAt`, else the arrival day (source 000 in
+    The date is `backdatedAt` if present, else the post's `createdAt`, else the upload time (source 000 in
     docs/sources.md).
     """
     written_day = written_on(metadata) or created_at.date()
@@ -143,11 +145,11 @@ def signals_from(metadata: Mapping[str, Any], created_at: datetime) -> Signals:
 def ordered(
     scored: Sequence[ScoredHit], signals: Mapping[UUID, Signals], *, profile: Profile, top_k: int, today: date
 ) -> list[ScoredHit]:
-    """Order passages by the profile's rules and return the best `top_k`.
+    """Order chunks by the profile's rules and return the best `top_k`.
 
-    Multi-signal scores decide which passages are included (source 001 in docs/sources.md). Recency and priority only
-    reorder the `top_k` which the reranker chose (source 000, steps 4 to 6), so a pinned post never displaces a relevant
-    passage.
+    Multi-signal scores decide which chunks are included (source 001 in docs/sources.md). Recency and priority only
+    reorder the `top_k` chunks chosen by the reranker (source 000, steps 4 to 6). A pinned post therefore never
+    displaces a relevant chunk.
     """
     items = [replace(item, result=replace(item.result, score=_base_score(item.result, profile))) for item in scored]
     unknown = Signals(written_on=today)
@@ -221,24 +223,26 @@ def _as_list(value: Any) -> list[Any]:
 def recency_factor(written_on: date, today: date, *, steps: Sequence[tuple[int, float]], older: float) -> float:
     """Return the factor for a post's age (source 000 in docs/sources.md, "Recency boost").
 
-    `steps` are (days, factor), youngest first. The first step whose days reach the age is used, else `older`.
+    `steps` are (days, factor), youngest first. The first step with at least the post's age in days is used, else
+    `older`.
     """
     age_days = (today - written_on).days
     return next((factor for days, factor in steps if age_days <= days), older)
 
 
 def category_factor(categories: Iterable[str], factors: Mapping[str, float]) -> float:
-    """Return the highest factor among a document's categories, 1 by default.
+    """Return the highest factor among a document's categories, by default 1.
 
-    Source 001 in docs/sources.md, "Category Boost".
+    See source 001 in docs/sources.md, "Category Boost".
     """
     return max((factors.get(category.lower(), 1.0) for category in categories), default=1.0)
 
 
 def year_factor(years: Iterable[int], this_year: int, factors: Sequence[float]) -> float:
-    """Return the best factor for these years: `factors` are for this year, last year and so on; 1 for other years.
+    """Return the best factor for these years.
 
-    Source 001 in docs/sources.md, "Recency Boost".
+    `factors` are for this year, last year and so on; other years have the factor 1. See source 001 in docs/sources.md,
+    "Recency Boost".
     """
     ages = (max(0, this_year - year) for year in years)
     return max((factors[age] if age < len(factors) else 1.0 for age in ages), default=1.0)
@@ -282,18 +286,16 @@ class AttachmentLines:
 
     @classmethod
     def of(cls, template: str) -> AttachmentLines:
-        """Split a template: the heading, the line with `{title}` for each post, and the following lines for each
-        attachment.
+        """Split a template at the line with `{title}`.
+
+        The lines before are the heading, this line is for each post, and the following lines are for each attachment.
         """
         lines = template.split("\n")
         place = next((n for n, line in enumerate(lines) if "{title}" in line), len(lines) - 1)
         return cls(head="\n".join(lines[:place]), post=lines[place], attachment=tuple(lines[place + 1 :]))
 
     def of_post(self, title: str, metadata: Mapping[str, Any]) -> Iterator[str]:
-        """Yield the text for a post, then a text for each attachment, which may have several lines.
-
-        Lines with an empty field are left out.
-        """
+        """Yield a text for the post, then a text for each attachment. Lines with an empty field are left out."""
         attachments = attachments_of(metadata)
         if attachments:
             yield self.post.replace("{title}", title)
@@ -321,7 +323,7 @@ def attachment_part(template: str, posts: Iterator[tuple[str, Mapping[str, Any]]
 
 
 def attachments_of(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a post's attachments in order; addresses which are unsafe to link are removed."""
+    """Return a post's attachments in order. Attachments with an unsafe address are left out."""
     stored = metadata.get("attachments", metadata.get("attachmentsJson"))
     try:
         attachments = json.loads(stored) if isinstance(stored, str) else stored
@@ -332,7 +334,7 @@ def attachments_of(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def web_address(value: object) -> str:
-    """Return an address if it is safe to link; "" if it is no web address or contains a password."""
+    """Return an address if safe to link, or "" for an address which is not on the web or contains a password."""
     try:
         parts = urlsplit(str(value or "").strip())
     except ValueError:
@@ -342,7 +344,7 @@ def web_address(value: object) -> str:
 
 
 def without_attachments(text: str, metadata: Mapping[str, Any]) -> str:
-    """Return a post's passage without the part about attachments; the excerpt if no text remains."""
+    """Return a post's chunk without the part about attachments, or the excerpt if no text remains."""
     places = [place for place in map(text.find, ATTACHMENT_HEADS) if place >= 0]
     remaining = text[: min(places)].rstrip() if places else text
     return remaining or str(metadata.get("excerpt") or "") or text
@@ -354,7 +356,7 @@ def category_of(metadata: Mapping[str, Any]) -> str:
 
 
 def marks_of(metadata: Mapping[str, Any]) -> str:
-    """Return the Korean labels for a post: (필독) for an important post, (고정) for a pinned post."""
+    """Return a post's labels in Korean: (필독) if important, (고정) if pinned."""
     important = IMPORTANT if metadata.get("isImportant") is True else ""
     return important + (PINNED if metadata.get("isPinned") is True else "")
 
@@ -366,9 +368,9 @@ def written_on(metadata: Mapping[str, Any]) -> date | None:
 
 
 def day_of(value: Any) -> date | None:
-    """Parse a day from ISO 8601 text, or from milliseconds since 1970, which notice boards use.
+    """Parse a date from ISO 8601 text, or from milliseconds since 1970, which notice boards use.
 
-    Milliseconds give the day in Korea; 0 gives `None`.
+    Milliseconds give the date in Korea; 0 gives `None`.
     """
     try:
         if isinstance(value, (int, float)) and not isinstance(value, bool):

@@ -1,6 +1,6 @@
-"""Rerank passages with a model which reads question and passage together: Cohere, or a self-hosted cross-encoder.
+"""Rerank hits with a model which reads question and chunk together: Cohere, or a self-hosted cross-encoder.
 
-If the reranker is down, refuses or takes too long, passages keep their order, and a notice says so.
+If the reranker fails or takes too long, hits keep their order, and a notice tells the reader.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PLACE = re.compile(r"\{(?:title|section|content)\}")
 
 
 def rerank(trace: RetrievalTrace, translation: Translation, scored: list[ScoredHit]) -> list[ScoredHit]:
-    """Return the passages in the reranker's order; without a reranker, or if it fails, in their present order."""
+    """Return the hits in the reranker's order. Without a working reranker, the order stays unchanged."""
     details = RerankingDetails()
     trace.details.reranking = details
     if not trace.profile.ranking.reranking or not scored:
@@ -76,7 +76,7 @@ def rerank(trace: RetrievalTrace, translation: Translation, scored: list[ScoredH
 
 
 def _result_limit(trace: RetrievalTrace) -> int | None:
-    """Return the maximum number of hits which the reranker returns, or `None` for all hits.
+    """Return how many hits to keep after reranking, or `None` for all hits.
 
     Source 000 in docs/sources.md sets topN to 5.
     """
@@ -87,9 +87,9 @@ def _result_limit(trace: RetrievalTrace) -> int | None:
 def _by_wording(
     trace: RetrievalTrace, translation: Translation, scored: list[ScoredHit]
 ) -> list[tuple[str, list[ScoredHit]]]:
-    """Return (question text, hits): the text with which the reranker compares these hits.
+    """Return pairs: a question text, and the hits to compare with this text.
 
-    Hits in the user's language are compared with the original question, the rest with the translation.
+    Hits in the user's language are compared with the original question, all other hits with the translation.
     """
     if not translation.translated_from or not trace.profile.ranking.rerank_each_wording:
         return [(translation.query, scored)]
@@ -104,7 +104,7 @@ def _by_wording(
 
 @dataclass(frozen=True, kw_only=True)
 class Reranked:
-    """Hits in their new order, and the call's usage; `usage` is `None` if there was nothing to order."""
+    """Hits in their new order, and the call's usage. `usage` is `None` without a call."""
 
     results: tuple[SearchResult, ...]
     usage: Usage | None = None
@@ -113,10 +113,10 @@ class Reranked:
 def rerank_results(
     query: str, results: Sequence[SearchResult], *, reranker: Reranker, limit: int | None = None, template: str = ""
 ) -> Reranked:
-    """Return the `limit` most relevant results, best first; `score` becomes the reranker's relevance, 0 … 1.
+    """Return the `limit` most relevant results, best first. `score` becomes the reranker's relevance, 0 to 1.
 
     The reranker reads `template` filled with `{title}`, `{section}` and `{content}`. Without a template, title and
-    section precede each passage, which tells similar documents apart. Raises `ProviderError`; the caller then keeps the
+    section precede each chunk, to distinguish similar documents. Raises `ProviderError`; the caller then keeps the
     original order.
     """
     count = len(results) if limit is None else min(limit, len(results))

@@ -1,10 +1,11 @@
-"""Retrieve numbered passages for a question. `Retriever.retrieve` and `_find` set the steps' order:
+"""Retrieve numbered chunks for a question.
 
-understand → embed → search → search again for what the question names (a day, owners, countries, the asker's place) →
-leave out repeats → score → rerank → order → weigh the evidence → build the context
+`Retriever.retrieve` and `_find` call the steps in order: understand → embed → search → search again for a day, owners,
+countries or the user's place named in the question → leave out repeats → score → rerank → order → weigh the evidence →
+build the context
 
-If a provider fails, the result is less good but not lost: without a translation the original is searched, without an
-embedding only keywords, without a reranker the order stays. `notices` has a sentence for each failure.
+If a provider fails, retrieval continues with less: without a translation, the original is searched; without an
+embedding, only keywords; without a reranker, the order stays. `notices` has a sentence for each failure.
 """
 
 from __future__ import annotations
@@ -123,17 +124,19 @@ class Retriever:
     ) -> ContextResponse:
         """Find, order and number the chunks which answer a question.
 
-        `options` switch single steps on or off for this call. `on_step` is called with "translating", "searching",
-        "reranking" when these steps start, and with "found" and the hit count. If no hit is evidence for an answer,
-        `citations` is empty and `nearest` has the closest chunks. Raises `QuestionEmpty`, `DatabaseUnavailable`, and
-        `ProviderError` if no search is possible without the provider.
+        `options` turn single steps on or off for this call. `on_step` is called with "translating", "searching" or
+        "reranking" when this step starts, and with "found" and the hit count. If no hit is evidence for an answer,
+        `citations` is empty and `nearest` has the closest chunks.
+
+        Raises `QuestionEmpty`, `DatabaseUnavailable`, and `ProviderError` if no search is possible without the
+        provider.
         """
         return self.retrieve(question, profile=profile, top_k=top_k, on_step=on_step, options=options).response
 
     def with_section(
         self, context: ContextResponse, who: Who, document_id: UUID, number: str
     ) -> tuple[ContextResponse, tuple[Citation, ...]]:
-        """Add a section's passages to a context; return the context and the added citations."""
+        """Add a section's chunks to a context. Returns the context and the section's citations."""
         try:
             passages = read_section(self._database, who, document_id, number)
         except DatabaseUnavailable:
@@ -155,7 +158,7 @@ class Retriever:
         on_step: OnStep | None = None,
         options: Options | None = None,
     ) -> RetrievalResult:
-        """Retrieve like `retrieve_context`, and return every candidate passage too."""
+        """Retrieve like `retrieve_context`, and also return every candidate chunk."""
         started = time.perf_counter()
         text = question.text.strip()
         if not text:
@@ -327,9 +330,9 @@ NEAREST = 3
 def respond(
     question: Question, merged: MergedPassages, bill: Bill, billed_before: int
 ) -> tuple[ContextResponse, list[ScoredHit]]:
-    """Build the response. Return the response with the chunks in the context.
+    """Build the response. Returns the response, and the hits in the context.
 
-    The costs are the entries in `bill` from index `billed_before` on.
+    The costs are the entries in `bill` from the index `billed_before` on.
     """
     trace, scored, cited = merged.trace, merged.scored, merged.cited
     profile = trace.profile

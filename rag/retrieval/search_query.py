@@ -1,7 +1,7 @@
-"""A question as a search query: words, vectors, and how many chunks contain each term.
+"""Prepare a question for the search: words, vectors, and how many chunks contain each term.
 
-A misspelt word, which no document contains, is replaced by the nearest word in the chunks found. No dictionary is
-needed: vector search compares parts of words, so the chunks found contain the intended word.
+A misspelt word which is in no document is replaced by the most similar word in the chunks found. No dictionary is
+needed: vector search compares parts of words, and the chunks found contain the intended word.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class QuestionWord:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchQuery:
-    """A question with everything the search needs."""
+    """A question with all settings needed for the search."""
 
     #: The text for keywords; several wordings, such as the original and a translation, are separate lines.
     text: str
@@ -98,15 +98,16 @@ class SearchQuery:
 
     @property
     def is_dense(self) -> bool:
-        """Whether vectors are dense, so that searches may compare their sign bits first.
+        """Whether vectors are dense. Dense vectors can first be compared by their sign bits.
 
-        False only for the built-in hashing embedder, whose vectors are mostly zeros (recall@10 .06 to .27).
+        False only for the built-in hashing embedder: the vectors are mostly zeros, and a search by sign bits finds only
+        6 to 27 % of the ten nearest chunks.
         """
         return not self.embedding_model.startswith("builtin/")
 
     @cached_property
     def halfvec(self) -> HalfVector | None:
-        """The vector in Postgres's format; `None` if there is none or it is zero.
+        """The vector in Postgres's format, or `None` if missing or zero.
 
         Raises `InvalidInput` if the vector's length differs from the embedding model's dimensions.
         """
@@ -128,22 +129,22 @@ class SearchQuery:
 
 @dataclass(frozen=True, kw_only=True)
 class TermStatistics:
-    """How many chunks have each question term, and the number of all chunks."""
+    """How many chunks contain each question term, and the total chunk count."""
 
     chunks_by_term: Mapping[int, float] = field(default_factory=dict)
     chunks: float = 0.0
 
     def idf(self, term: int) -> float:
-        """Return Lucene's idf for a term; highest for a term in no passage."""
+        """Return Lucene's idf for a term; highest for a term in no chunk."""
         return inverse_document_frequency(self.chunks_by_term.get(term, 0.0), self.chunks)
 
 
 @lru_cache(maxsize=2_000)
 def question_terms(text: str, language: str, analyser: str) -> Mapping[str, float]:
-    """Return a question's distinct index terms, with weights, for documents in a language.
+    """Return a question's distinct index terms with their weights, for documents in a language.
 
     The question's terms come first, with weight 1; synonyms weigh less. With a plain analyser, a term's weight is how
-    often it occurs (source 003 in docs/sources.md, 2.3 A).
+    often the term occurs (source 003 in docs/sources.md, 2.3 A).
     """
     if is_plain(analyser):
         counted = Counter(word for word, _ in words_with_terms(text, analyser)[:MAXIMUM_QUESTION_WORDS])
@@ -162,7 +163,7 @@ def cached_question_words(text: str, language: str, analyser: str) -> tuple[Ques
 
 
 def question_words(text: str, language: str, analyser: str) -> list[QuestionWord]:
-    """Return a question's distinct topic words, analysed for documents in a language.
+    """Return a question's distinct words without stopwords, analysed for documents in a language.
 
     Stopwords in the question's language are left out too: an English "the" would be rare in Dutch documents.
     """
@@ -204,7 +205,7 @@ class WrittenPassage(Protocol):
 
 
 def correct_spelling(query: SearchQuery, statistics: TermStatistics, passages: Sequence[WrittenPassage]) -> SearchQuery:
-    """Return the query with unknown words replaced by the nearest words in the found passages."""
+    """Replace the query's unknown words by the most similar words in the chunks found."""
     if not query.correct_spelling:
         return query
     language, analysers = query.language or "en", {passage.language for passage in passages}
@@ -235,10 +236,11 @@ def is_hangul(word: str) -> bool:
 
 
 def corrections(unknown: Iterable[str], passages: Iterable[str]) -> dict[str, str]:
-    """Return, for each misspelt word, the most probable word in the passages which differs by a single slip, if any.
+    """Return a correction for each misspelt word: the most probable word in the chunks which differs by a single slip,
+    if any.
 
-    A slip is a letter added, missing, wrong or swapped with its neighbour: 80 % of misspellings (Damerau 1964). In
-    Korean, letters are the parts of syllables, and a word's particles stay as typed.
+    A slip is a letter added, missing, wrong or swapped with the next letter: 80 % of misspellings (Damerau 1964).
+    Korean words are compared by the letters within syllables, without particles.
     """
     unknown = [
         w for w in unknown if len(w) <= LONGEST_CORRECTED and len(_letters(w)) >= SHORTEST_CORRECTED and w.isalpha()
@@ -302,9 +304,10 @@ def _is_korean_slip(word: str, other: str) -> bool:
 
 
 def _likeliest(word: str, close: Mapping[str, int]) -> str:
-    """Return the word which has the longest beginning in common with the unknown word.
+    """Return the word with the longest beginning in common with the unknown word, because people seldom mistype the
+    beginning.
 
-    People seldom mistype the beginning. Among equals, the most frequent word wins.
+    On a tie, returns the most frequent word.
     """
     return max(close, key=lambda other: (_shared_start(word, other), close[other], other))
 
@@ -326,7 +329,7 @@ def _one_slip_away(unknown: Sequence[str], document_words: Sequence[str]) -> lis
 
 
 def is_one_slip_away(word: str, other: str) -> bool:
-    """Whether inserting, removing, replacing or swapping a letter turns a word into the other."""
+    """Whether inserting, removing, replacing or swapping a letter turns one word into the other."""
     if OSA.distance(word, other, score_cutoff=1) != 1:
         return False
     is_replaced = len(word) == len(other) and sorted(word) != sorted(other)

@@ -1,7 +1,7 @@
-"""Read what a search scope contains: the chunks by language, and the documents which match the filters.
+"""Read a search scope's contents: the chunk counts by language, and the documents which match the filters.
 
-Searches assume that the scope is the same as for the last search. They are sent together with the request for the
-current contents, and repeated if the contents differ.
+Searches assume unchanged contents since the last search. They are sent together with the request for the current
+contents, and repeated if the contents differ.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ REMEMBERED_SCOPES = 10_000
 
 
 class Expected(NamedTuple):
-    """Properties of a search's scope (the searched collections) which decide how to search."""
+    """The properties of a scope (the searched collections) which decide how to search."""
 
     analysers: frozenset[str]
     #: Whether vectors are compared by bits first.
@@ -82,7 +82,7 @@ _expected: dict[tuple[UUID, ...], Expected] = {}
 
 
 class ScopeReading:
-    """A request for a scope's contents which was sent, but not answered yet."""
+    """A request for a scope's contents which is sent, but not yet answered."""
 
     def __init__(self, pipeline: Pipeline, scope: Scope, filters: SearchFilters) -> None:
         self.where: dict[str, Any] = {"tenant_id": scope.tenant_id, "collection_ids": list(scope.collection_ids)}
@@ -103,7 +103,7 @@ class ScopeReading:
 
     @cached_property
     def contents(self) -> ScopeContents:
-        """Return the scope's contents; waits for the database."""
+        """Return the scope's contents. Waits for the database."""
         languages: dict[str, tuple[float, float]] = {}
         for language, chunks, tokens in self._totals.fetchall():
             previous = languages.get(language, (0.0, 0.0))
@@ -137,7 +137,7 @@ class ScopeReading:
 
 
 def read_scope(pipeline: Pipeline, scope: Scope, filters: SearchFilters | None) -> ScopeReading:
-    """Send the request for the scope's contents and, with filters, for the matching documents; return the request."""
+    """Request the scope's contents and, with filters, the matching documents. Returns without waiting."""
     return ScopeReading(pipeline, scope, filters or SearchFilters())
 
 

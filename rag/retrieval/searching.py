@@ -1,6 +1,6 @@
-"""Search collections with the filters read from a question, and without them if nothing is found.
+"""Search collections with the filters read from a question, and without these filters if no document is found.
 
-Several collections are searched in groups with equal settings, and the hits are merged.
+Collections with equal settings are searched together. The hits from all groups are merged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rag.types import Collection, SearchDetails, SearchFilters, SearchResult, St
 
 
 def search(trace: RetrievalTrace, parsed: ParsedQuestion) -> SearchHits:
-    """Search for the question and its other wordings. Return at most `trace.candidates` hits, best first.
+    """Search for the question and the other wordings. Returns at most `trace.candidates` hits, best first.
 
     Filters read from the question are guesses: if they leave no hits, all documents are searched.
     """
@@ -142,7 +142,7 @@ def search_too(
     *,
     come_first: bool = True,
 ) -> SearchHits:
-    """Search certain documents too, and return all hits. The new hits come first, unless `come_first` is false."""
+    """Search certain documents too, and return all hits. With `come_first`, the new hits come first."""
     everywhere = trace.filters
     trace.filters = replace(everywhere, document_ids=tuple(documents))
     extra = search(trace, parsed)
@@ -159,10 +159,10 @@ def search_too(
 
 
 def thresholds_of(trace: RetrievalTrace) -> tuple[float, ...]:
-    """Return the cosines above which a hit is evidence; empty for the built-in embedder, which compares only words.
+    """Return the cosines above which a hit is evidence, in the order in which they are tried.
 
-    The second threshold is used if no hit reaches the first, because a configured 0.7 may be out of the model's reach.
-    A threshold given by the caller is the only one.
+    The second is used if no hit reaches the first, because a configured 0.7 may be too high for the model. If the
+    caller sets a threshold, there is no second. Empty for the built-in embedder, which only compares words.
     """
     collection, profile = trace.question.collection, trace.profile
     try:
@@ -181,9 +181,7 @@ def thresholds_of(trace: RetrievalTrace) -> tuple[float, ...]:
 
 
 def has_new_model(trace: RetrievalTrace) -> bool:
-    """Whether the collection's embedding model has changed since the request began. If changed, the trace gets the new
-    model.
-    """
+    """Whether the collection's embedding model has changed since the request began. Then `trace` gets the new model."""
     collection = trace.question.collection
 
     def read(pipeline: Pipeline) -> tuple[str] | None:
@@ -214,7 +212,7 @@ def languages_of(trace: RetrievalTrace) -> set[str]:
 
 
 def above_threshold(trace: RetrievalTrace, hits: SearchHits) -> SearchHits:
-    """Return the hits above the profile's strict threshold, if it has one.
+    """Drop hits which are not above the profile's strict threshold, if set.
 
     Required by source 004 in docs/sources.md: similarity > match_threshold.
     """
@@ -234,7 +232,7 @@ def above_threshold(trace: RetrievalTrace, hits: SearchHits) -> SearchHits:
 
 
 def without_repeats(trace: RetrievalTrace, results: Sequence[SearchResult]) -> list[SearchResult]:
-    """Return the results without near repeats, and with at most the profile's number per document."""
+    """Drop near repeats, and keep at most the profile's limit for each document."""
     profile = trace.profile
     with trace.step("collapse") as step:
         remaining = list(results)
@@ -260,7 +258,7 @@ IN_COLLECTION = N_("In the collection “{name}”: {notice}")
 
 @dataclass(frozen=True)
 class GroupPassages:
-    """The hits from collections with equal settings (a group), best first. Only hits in `cited` may be cited."""
+    """The hits from a group of collections with equal settings, best first. Only hits in `cited` may be cited."""
 
     trace: RetrievalTrace
     hits: tuple[SearchResult, ...] = ()
@@ -288,7 +286,8 @@ class MergedPassages:
 def groups_of(first: Collection, other_collections: Sequence[Collection]) -> list[list[Collection]]:
     """Group collections with equal settings, which can be searched together. The group of `first` comes first.
 
-    Collections with different measured thresholds are in different groups, except with the built-in embedder.
+    Collections with different measured thresholds are in different groups. With the built-in embedder, thresholds are
+    ignored.
     """
     groups: dict[object, list[Collection]] = {}
     for collection in (first, *(other for other in other_collections if other.id != first.id)):
@@ -306,7 +305,7 @@ def names_of(groups: Sequence[Sequence[Collection]]) -> list[str]:
 
 
 def merge_groups(searched: Sequence[GroupPassages], names: Sequence[str]) -> MergedPassages:
-    """Return the hits from several groups merged; the details are added to the first group's trace.
+    """Merge the hits from several groups. The details are added to the first group's trace.
 
     Hits are ordered by probability, because scores from different embedders and profiles are not comparable. Raises
     `ProviderUnavailable` if no group could be searched.

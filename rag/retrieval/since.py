@@ -1,6 +1,6 @@
-"""Read "since when" in questions: "Since when is the hotel limit 180 euros?".
+"""Recognise "since when" in questions: "Since when is the hotel limit 180 euros?".
 
-The search is for the rule alone, without "since when": documents seldom contain these words.
+The rule is searched for without "since when", because documents seldom contain these words.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ _BY_LANGUAGE = {
 
 
 def without_since(text: str, language: str) -> str | None:
-    """Return a question without "since when"; `None` if the question does not ask this.
+    """Return a question without "since when", or `None` for other questions.
 
     Returns "" if the question names no rule: "Since when does this rule apply?".
     """

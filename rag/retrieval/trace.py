@@ -1,4 +1,4 @@
-"""Record a question's way through retrieval: its state, and for each step the time, cost and description."""
+"""Record the retrieval for a question: the state, and each step's time, cost and description."""
 
 from __future__ import annotations
 
@@ -98,9 +98,9 @@ class RetrievalTrace:
 
     @contextmanager
     def step(self, name: str) -> Iterator[StepDetails]:
-        """Time a step inside the `with` block, and yield its details.
+        """Time a step inside the `with` block, and yield the step's details.
 
-        They are added to the trace if the block sets `detail`.
+        If the block sets `detail`, the details are added to the trace.
         """
         done = StepDetails(name=name)
         started = time.perf_counter()
@@ -113,9 +113,9 @@ class RetrievalTrace:
                 self.details.steps = [*(self.details.steps or []), done]
 
     def skip(self, notice: str, reason: RagError) -> None:
-        """Record that a step is skipped because a provider failed.
+        """Record a step which is skipped because a provider failed.
 
-        The notice for a settings error contains the error's message, for the reader to fix.
+        For a settings error, the notice contains the error's message: the reader can fix the setting.
         """
         is_settings = isinstance(reason, SettingsError)
         logger.log(logging.INFO if is_settings else logging.WARNING, "%s (%s)", notice, reason)
@@ -126,7 +126,7 @@ PREVIEW_CHARACTERS = 200
 
 
 def raw_results_from(results: Sequence[SearchResult]) -> list[RawResultDetails]:
-    """Describe each found passage with its cosine similarity (0 if unknown) and a preview."""
+    """Describe each hit by cosine similarity (0 if unknown) and the text's beginning."""
     return [
         RawResultDetails(
             chunk_id=str(r.chunk_id),
@@ -149,7 +149,7 @@ def reranked_from(results: Sequence[SearchResult]) -> list[RerankedResultDetails
 
 
 def describe_search(profile: Profile, hits: SearchHits, *, question: str, limits: str, has_vectors: bool) -> str:
-    """Return the search's description: result count, method, limits and corrections."""
+    """Describe a search: result count, method, limits and corrections."""
     if not has_vectors:
         how = "keywords"
     elif profile.search.search_type == "vector":

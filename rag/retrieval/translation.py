@@ -1,4 +1,4 @@
-"""Translate questions into the documents' language: otherwise similarity is weak and keywords find nothing."""
+"""Translate questions into the documents' language. Untranslated, cosines are low and keywords do not match."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Translation:
 
 
 class Remembered:
-    """A cache for the latest translations, by text and model: only a caller who knows the text can read an entry."""
+    """A cache for the latest translations, by text and model. Only a caller who knows the text can read an entry."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -74,11 +74,11 @@ def _code(language: str) -> str:
 def translate_query_if_needed(
     query: str, language: str, *, target_language: str = "en", model: ChatModel | None = None
 ) -> Translation:
-    """Translate a question into the documents' language, unless it is in this language already.
+    """Translate a question into the documents' language, unless already in this language.
 
-    Languages are ISO 639-1 codes. A question in an unknown language ("") or without a model stays unchanged. Results
-    are cached in the process. Raises `ProviderError` if the model fails, reaches its length limit or sends an unusable
-    answer.
+    Languages are ISO 639-1 codes. The question stays unchanged if the language is unknown ("") or there is no model.
+    Results are cached in the process. Raises `ProviderError` if the model fails, reaches the length limit or sends an
+    unusable answer.
     """
     source, target = _code(language), _code(target_language)
     if model is None or not needs_translation(query, language, target_language):

@@ -1,9 +1,9 @@
-"""Build an approximate vector index for a collection by command. It is used if its recall is good enough.
+"""Build an approximate vector index for a collection, and use the index if accurate enough.
 
-Searches normally scan all vectors (`rag.retrieval.hybrid_search`): exact, but slower with more chunks. From a few
-hundred thousand chunks on, an index is faster. Its losses depend on the vectors, so each index is compared with the
-scan on its own collection, with questions asked there and chunks stored there. Searches use an index if it finds 99 %
-of the ten nearest chunks and is faster.
+Normally, searches scan all vectors (`rag.retrieval.hybrid_search`). A scan is exact, but slower with more chunks; from
+a few hundred thousand chunks on, an index is faster. How many neighbours an index misses depends on the vectors.
+Therefore each index is compared with the scan, with questions asked in the collection and with stored chunks. Searches
+use the index if it is faster and finds 99 % of the ten nearest chunks.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ OLDEST_PGVECTOR = (0, 8)
 
 
 class Timed(NamedTuple):
-    """The median and 95th percentile of search durations, in milliseconds."""
+    """The search times' median and 95th percentile, in milliseconds."""
 
     p50: float
     p95: float
@@ -54,7 +54,7 @@ class Timed(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Tried:
-    """A measured search breadth: recall compared with the full scan, 0 to 1, and durations."""
+    """The result for a search breadth: recall (0 to 1, compared with the full scan) and times."""
 
     breadth: int
     #: Recall among the ten nearest passages, and among as many as a search takes.
@@ -129,7 +129,7 @@ class VectorIndex:
 
 
 class VectorIndexes:
-    """Builds, measures and drops vector indexes. Needs the tables owner's connection string."""
+    """Builds, measures and drops vector indexes. Needs the connection string for the role which owns the tables."""
 
     def __init__(self, database: Database, calibrations: Calibrations, owner_conninfo: str) -> None:
         self._database = database
@@ -149,10 +149,10 @@ class VectorIndexes:
         breadths: Sequence[int] = (),
         must_be_faster: bool = True,
     ) -> VectorIndex:
-        """Build and measure a collection's index again; the search uses it if the measurement is good enough.
+        """Build a collection's index again and measure it. Searches use the index if the measurement is good enough.
 
-        Searching and adding documents continue meanwhile. Raises `InvalidInput` if the collection has no vectors, the
-        server's pgvector is too old, or a different process is building this index.
+        Documents can be searched and added during this time. Raises `InvalidInput` if the collection has no vectors,
+        the server's pgvector is too old, or a different process is building this index.
         """
         require_admin(identity)
         _, _, digits = collection.embedding_model.rpartition("@")
@@ -191,7 +191,7 @@ class VectorIndexes:
         must_be_faster: bool = True,
         build_seconds: float | None = None,
     ) -> VectorIndex:
-        """Measure a collection's index, store and return the result, which decides whether the search uses the index.
+        """Measure a collection's index, and store and return the result, which decides whether searches use the index.
 
         Raises `InvalidInput` without an index.
         """
@@ -223,7 +223,7 @@ class VectorIndexes:
         return measured
 
     def drop(self, identity: Identity, collection: Collection) -> bool:
-        """Drop a collection's index while searches go on. Return whether there was an index."""
+        """Drop a collection's index while searches continue. Returns whether there was an index."""
         require_admin(identity)
         name = f"document_chunks_near_{collection.id.hex}"
         with self._owner(name) as owner:
@@ -233,9 +233,9 @@ class VectorIndexes:
 
     @contextmanager
     def _owner(self, name: str) -> Iterator[psycopg.Connection]:
-        """Yield a connection with the owner role, the only role which may build an index.
+        """Yield a connection with the role which owns the tables, because only this role may build an index.
 
-        A lock prevents parallel builds.
+        A lock prevents two processes from building the same index.
         """
         with psycopg.connect(self._owner_conninfo, autocommit=True, prepare_threshold=None) as owner:
             owner.execute("SELECT set_config('search_path', 'public, extensions, pg_temp', false)")
@@ -251,7 +251,7 @@ class VectorIndexes:
         return int(self._database.fetch_value(collection.tenant_id, "keyword_total", **parameters))
 
     def _questions(self, collection: Collection) -> FloatMatrix | None:
-        """Embed earlier questions in the collection. Returns `None` without questions, or if the embedder fails."""
+        """Embed questions asked earlier in the collection. Returns `None` without questions, or after an error."""
         parameters = {"collection_id": collection.id, "wanted": QUESTIONS}
         with self._database.transaction(collection.tenant_id) as connection:
             texts = [row[0] for row in connection.execute(queries["questions_to_search_for"], parameters).fetchall()]
@@ -272,9 +272,10 @@ class VectorIndexes:
         passages: Sequence[tuple[UUID, HalfVector]],
         breadths: Sequence[int],
     ) -> Measured:
-        """Search with and without the index for each question and chunk.
+        """Search for each question and chunk with and without the index. Returns recall and times for each search
+        breadth.
 
-        Return recall and times for each search breadth. A search for a chunk ignores the chunk itself.
+        A search for a chunk's vector ignores this chunk.
         """
         question_searches: list[tuple[UUID | None, HalfVector]] = []
         question_searches += [(None, HalfVector(row)) for row in (() if questions is None else questions) if row.any()]
@@ -314,7 +315,7 @@ class VectorIndexes:
     def _search(
         self, collection: Collection, *, is_large: bool = False, breadth: int = 0
     ) -> Callable[[HalfVector], tuple[list[UUID], float]]:
-        """Return a function which searches, and gives the ids found and the milliseconds."""
+        """Return a function which searches for a vector, and returns the chunk ids and the time in milliseconds."""
         where = {
             "tenant_id": collection.tenant_id, "collection_ids": [collection.id], "wanted": None, "threshold": -1.0,
             "embedding_model": collection.embedding_model, "limit": FUSED_CANDIDATES + 1,
@@ -353,9 +354,8 @@ class _Way:
         return Timed(*(round(float(ms), 2) for ms in np.percentile(self.ms, (50, 95))))
 
     def recall(self, exact: _Way, places: int) -> float:
-        """Return how many of the scan's first `places` chunks are also found this way, as a fraction from 0 to 1.
-
-        Only the first `places` chunks found count.
+        """Return the share (0 to 1) of the scan's first `places` chunks which are also among the first `places` chunks
+        here.
         """
         pairs = [(set(hits[:places]), truth[:places]) for hits, truth in zip(self.results, exact.results, strict=True)]
         expected = sum(len(truth) for _, truth in pairs)
@@ -363,7 +363,7 @@ class _Way:
 
 
 def _build(owner: psycopg.Connection, values: Mapping[str, Any], graph_bytes: int) -> None:
-    """Build the index in memory if possible, and in parallel if the machine has enough shared memory."""
+    """Build the index in memory if possible. Use parallel workers if the machine has enough shared memory."""
     memory = f"{min(MOST_MEMORY_MB, 64 + 2 * graph_bytes // 2**20)}MB"
     owner.execute(queries["vector_index_memory"], {"memory": memory, "processes": "2"})
     try:
@@ -376,6 +376,6 @@ def _build(owner: psycopg.Connection, values: Mapping[str, Any], graph_bytes: in
 
 
 def _run(owner: psycopg.Connection, statement: str, /, **values: Any) -> None:
-    """Let Postgres write a statement, and run it, because CREATE INDEX and DROP INDEX take no parameters."""
+    """Let Postgres compose a statement, and run the result. CREATE INDEX and DROP INDEX take no parameters."""
     row = owner.execute(queries[statement], values).fetchone()
     owner.execute(str(row[0]).encode() if row else b"")

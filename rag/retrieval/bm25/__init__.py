@@ -1,1 +1,1 @@
-"""Search by keyword: turn texts into terms, then store, find and score the terms."""
+"""Search by keyword: split texts into terms, and store, find and score the terms."""

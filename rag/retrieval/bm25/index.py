@@ -46,19 +46,19 @@ def term_id(term: str) -> int:
 
 
 def index_document(connection: Connection, *, tenant_id: str, collection_id: UUID, document_id: UUID) -> int:
-    """Index a document's passages within the caller's transaction and return their number."""
+    """Index a document's chunks in the caller's transaction, and return the chunk count."""
     return index_documents(connection, tenant_id=tenant_id, collection_id=collection_id, document_ids=[document_id])
 
 
 def index_documents(
     connection: Connection, *, tenant_id: str, collection_id: UUID, document_ids: Sequence[UUID]
 ) -> int:
-    """Index the chunks of a collection's documents, in the caller's transaction; return the number of chunks.
+    """Index the chunks of a collection's documents in the caller's transaction, and return the chunk count.
 
-    Writes a segment with all keywords, each chunk's terms in order and, for dense embedders, each vector's signs.
-    Replaces earlier entries. Terms come from `contextual_text` with title and folder, in the document's language, else
-    the collection's. A database trigger updates the counts per collection. Other transactions for this collection wait
-    until this transaction ends.
+    Replaces earlier entries. Writes a segment with all keywords, each chunk's terms in order and, for dense embedders,
+    the each vector's sign bits. Terms come from `contextual_text` with title and folder, in the document's language,
+    else the collection's. A database trigger updates the counts per collection. Other transactions for this collection
+    wait until this transaction ends.
     """
     scope: dict[str, Any] = {"tenant_id": tenant_id, "collection_id": collection_id}
     where: dict[str, Any] = {**scope, "document_ids": list(document_ids)}
@@ -98,19 +98,19 @@ def index_documents(
 
 
 def remove_document(connection: Connection, *, tenant_id: str, collection_id: UUID, document_id: UUID) -> None:
-    """Remove a document from the keyword search, in the caller's transaction; the chunks stay."""
+    """Remove a document from the keyword search, in the caller's transaction. The chunks are kept."""
     remove_documents(connection, tenant_id=tenant_id, document_ids=[document_id])
 
 
 def remove_documents(connection: Connection, *, tenant_id: str, document_ids: Sequence[UUID]) -> None:
-    """Remove documents in any collections from the search, within the caller's transaction; their chunks stay."""
+    """Remove documents in any collections from the search, in the caller's transaction. The chunks are kept."""
     where = {"tenant_id": tenant_id, "document_ids": list(document_ids)}
     for name in ("delete_keywords", "delete_terms", "delete_bits"):
         connection.execute(queries[name], where)
 
 
 def index_vectors(connection: Connection, *, tenant_id: str, collection_id: UUID, document_id: UUID) -> None:
-    """Write a document's sign bits (from dense vectors) again, in the caller's transaction."""
+    """Write the sign bits for a document's dense vectors again, in the caller's transaction."""
     where = {"tenant_id": tenant_id, "collection_id": collection_id, "document_ids": [document_id]}
     connection.execute(queries["delete_bits"], where)
     connection.execute(queries["insert_bits"], where)
@@ -150,12 +150,12 @@ class Segment(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Return the size class: 0 for a single document's segment, 1 after a merge, higher after further merges."""
+        """Return the size class: 0 for a single document's segment, higher after each merge."""
         return bisect_right(SIZES, self.postings)
 
 
 def add_segment(connection: Connection, *, tenant_id: str, collection_id: UUID, postings: Postings) -> None:
-    """Write a segment in the caller's transaction; no segment for empty `postings`."""
+    """Write a segment in the caller's transaction. Empty `postings` are not written."""
     blocks = list(blocks_of(postings))
     if not blocks:
         return
@@ -198,7 +198,7 @@ def compact(connection: Connection, *, tenant_id: str, collection_id: UUID) -> N
 
 
 def _write_together(connection: Connection, where: dict[str, Any], segments: Sequence[Segment]) -> None:
-    """Merge parts (segments) in the search index, and drop the chunks removed from the search."""
+    """Merge segments, and drop the chunks removed from the search."""
     parameters = {**where, "segment_ids": [segment.id for segment in segments]}
     blocks = connection.execute(queries["take_blocks"], parameters, binary=True).fetchall()
     connection.execute(queries["delete_segments"], parameters)

@@ -1,7 +1,7 @@
-"""Build and score postings: for each term, which chunks contain it, how often, and how long the chunks are.
+"""Build and score postings: for each term, which chunks contain the term and how often.
 
-Pure functions on bytes and numbers. BM25 with k1 1.5, b 0.75 and Lucene's idf (source 003 in docs/sources.md; equal to
-the method "lucene" in bm25s up to the constant factor k1 + 1).
+Pure functions on bytes and numbers. BM25 has k1 1.5, b 0.75 and Lucene's idf (source 003 in docs/sources.md). Scores
+equal the method "lucene" in bm25s, up to the constant factor k1 + 1.
 """
 
 from __future__ import annotations
@@ -115,7 +115,10 @@ class Matches:
 
 
 def matches_in(blocks: Iterable[tuple[int, int, bytes]], removed: Ranges) -> Matches:
-    """Collect the postings for a question's terms from blocks (collection position, term, bytes), without `removed`."""
+    """Collect the postings for a question's terms from blocks (collection position, term, bytes).
+
+    Postings in the chunk ranges `removed` are left out.
+    """
     records, offsets, terms, sizes = list[bytes](), list[int](), list[int](), list[int]()
     # Sorted, because the order decides how a sum is rounded.
     for position, query_term, data in sorted(blocks, key=lambda block: block[:2]):
@@ -139,7 +142,7 @@ def matches_in(blocks: Iterable[tuple[int, int, bytes]], removed: Ranges) -> Mat
 
 
 def _records_of(term: int, block: bytes) -> tuple[int, int]:
-    """Return start and end, in bytes, for a term's entries in a block. Both are equal if the term is absent."""
+    """Return a term's start and end position in a block, in bytes. Both are equal if the block lacks the term."""
     count = int.from_bytes(block[:4], "big")
     after, encoded_term = 4 + 4 * count, term.to_bytes(4, "big")
     at = block.find(encoded_term, 4, after)
@@ -172,10 +175,10 @@ def best_of(
     limit: int,
     weights: Mapping[int, float] | None = None,
 ) -> list[tuple[int, float]]:
-    """Return (place, BM25 score) for the best chunks, best first. Chunks with equal scores are in indexing order.
+    """Return (place, BM25 score) for the best chunks, best first.
 
-    `allowed` restricts the chunks, while idf is still computed over the whole scope. `weights` are per term, by default
-    1.
+    Chunks with equal scores are in indexing order. `allowed` restricts the chunks, but the idf is still computed over
+    the whole scope. `weights` are by term, by default 1.
     """
     terms, places, counts = matches.terms, matches.places, matches.counts
     if allowed is not None:

@@ -1,7 +1,7 @@
 """Find synonyms, also across languages: people ask about vacation, documents say annual leave.
 
-`synonyms.txt` has the usual subjects in personnel documents, for all collections. An idea is a group of synonyms, in
-all languages, and has a number.
+`synonyms.txt` has the usual subjects in personnel documents, for all collections. A synonym group, with all languages,
+is called an idea and has a number.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Keys = tuple[tuple[str, ...], ...]
 
 
 class Expressions(NamedTuple):
-    """The expressions for an idea (a synonym group) in a language: for questions, and for documents."""
+    """A synonym group's expressions in a language: for questions, and for documents."""
 
     #: Expressions which mean the idea in a question.
     in_questions: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ NOTHING = Expressions()
 
 @dataclass(frozen=True)
 class Mention:
-    """An expression found in a text: the position, and the idea's number (an idea is a synonym group)."""
+    """An expression found in a text, with position and synonym group."""
 
     start: int
     end: int
@@ -61,7 +61,7 @@ class Mention:
 
 
 def synonyms_of(text: str, language: str, analyser: str) -> dict[str, tuple[tuple[str, ...], ...]]:
-    """Return synonyms by question word, each synonym as index terms in the documents' language.
+    """Return synonyms by question word, each synonym split into index terms in the documents' language.
 
     The keys are words from `words_with_terms`. A chunk contains a synonym if it contains all the synonym's terms.
     """
@@ -78,9 +78,9 @@ def synonyms_of(text: str, language: str, analyser: str) -> dict[str, tuple[tupl
 
 
 def _end_of_word(text: str, mention: Mention, analyser: str) -> int:
-    """Return the end position for the last word in a found expression, including a Korean particle.
+    """Return the position after an expression found in a text, including a Korean particle.
 
-    In "연차는" the particle is included; in "연차수당" the second noun is not.
+    In "연차는" the particle is included. In "연차수당" the second noun is not.
     """
     end = mention.end
     if not "\uac00" <= text[end - 1] <= "\ud7a3":
@@ -93,9 +93,7 @@ def _end_of_word(text: str, mention: Mention, analyser: str) -> int:
 
 
 def reword(text: str, language: str) -> str:
-    """Return the question with known expressions replaced by their most common synonyms; "" without a known
-    expression.
-    """
+    """Replace known expressions in a question by their most common synonyms; "" without a known expression."""
     text, code = _normal(text), analyser_code(language).removesuffix("+kiwi")
     parts, at = list[str](), 0
     for mention in _mentions(text, code):
@@ -117,14 +115,14 @@ def named_in(text: str, language: str) -> tuple[str, ...]:
 
 
 def ideas_in(text: str, language: str) -> frozenset[int]:
-    """Return the numbers for the ideas (synonym groups) in a text. An idea has the same number in all languages."""
+    """Return the numbers for the synonym groups in a text. A group has the same number in all languages."""
     return frozenset(mention.idea for mention in _mentions(_normal(text), analyser_code(language)))
 
 
 def without_other_ideas(text: str, language: str, ideas: frozenset[int]) -> str:
-    """Remove multi-word expressions for other ideas: "public holiday" if "holiday" is meant.
+    """Remove multi-word expressions from other synonym groups: "public holiday" if "holiday" is meant.
 
-    `ideas` are the synonym groups to keep, by number.
+    `ideas` are the groups to keep, by number.
     """
     text = _normal(text)
     parts, at = list[str](), 0
@@ -136,9 +134,9 @@ def without_other_ideas(text: str, language: str, ideas: frozenset[int]) -> str:
 
 
 def is_only_within_another(question: str, text: str, language: str) -> bool:
-    """Whether a text has a word from the question only inside a longer word with a different meaning.
+    """Whether a question's word is in a text only inside a longer word with a different meaning.
 
-    In a language without spaces 产假, maternity leave, is also in 陪产假, paternity leave.
+    In a language without spaces, 产假 (maternity leave) is also in 陪产假 (paternity leave).
     """
     question, text, code = _normal(question), _normal(text), analyser_code(language)
     if code.removesuffix("+kiwi") not in UNSPACED | {"ko"}:
@@ -154,9 +152,9 @@ def _is_within(expression: str, text: str, mentions: Sequence[Mention]) -> bool:
 
 
 def in_words_of(text: str, language: str, other: str) -> str:
-    """Return the question with known expressions replaced by another language's: "Wie lange ist der 출산휴가?".
+    """Replace known expressions in a question by expressions in a different language: "Wie lange ist der 출산휴가?".
 
-    Returns "" if no expression in the question is known in the other language.
+    Returns "" if the other language lacks all expressions in the question.
     """
     text, code = _normal(text), analyser_code(language).removesuffix("+kiwi")
     parts, at = list[str](), 0
@@ -169,9 +167,9 @@ def in_words_of(text: str, language: str, other: str) -> str:
 
 
 def translate_expression(text: str, language: str, other: str) -> str:
-    """Translate a text which is exactly one expression: "Annual leave" becomes "Urlaub".
+    """Translate a text which is exactly a known expression: "Annual leave" becomes "Urlaub".
 
-    Returns "" for any other text, or if the other language has no expression for the idea.
+    Returns "" for other texts, or if the other language has no matching expression.
     """
     text, code = " ".join(_normal(text).split()), analyser_code(language).removesuffix("+kiwi")
     mentions = _mentions(text, code)
@@ -238,7 +236,7 @@ def _key(word: str, language: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def ideas() -> tuple[Idea, ...]:
-    """Return the ideas (synonym groups) in `synonyms.txt`: for each, the expressions by language."""
+    """Return the synonym groups in `synonyms.txt`. Each maps languages to expressions."""
     read, current = list[Idea](), dict[str, Expressions]()
     for line in [*FILE.read_text("utf-8").splitlines(), ""]:
         if match := _LINE.fullmatch(line):
@@ -252,7 +250,7 @@ def ideas() -> tuple[Idea, ...]:
 
 @lru_cache(maxsize=1)
 def _first_translated_only() -> int:
-    """Return the position in `synonyms.txt` for the first synonym group which is only used for translation."""
+    """Return the number for the first group in `synonyms.txt` which is only used for translation."""
     before, _, _ = FILE.read_text("utf-8").partition(TRANSLATED_ONLY)
     return before.count("\nen: ")
 
@@ -268,7 +266,7 @@ def _languages() -> frozenset[str]:
 
 @lru_cache(maxsize=32)
 def _by_first_word(language: str) -> dict[tuple[str, ...], list[tuple[Keys, int, int]]]:
-    """Return the known expressions by first word: (all words, synonym group, position in the group)."""
+    """Return the known expressions by first word: (all words, group number, position in the group)."""
     expressions: dict[tuple[str, ...], list[tuple[Keys, int, int]]] = {}
     for number, idea in enumerate(ideas()):
         for place, expression in enumerate(idea.get(language, NOTHING).in_questions):
