@@ -56,7 +56,7 @@ def index_documents(
     """Index the chunks of a collection's documents in the caller's transaction, and return the chunk count.
 
     Replaces earlier entries. Writes a segment with all keywords, each chunk's terms in order and, for dense embedders,
-    the each vector's sign bits. Terms come from `contextual_text` with title and folder, in the document's language,
+    each vector's sign bits. Terms come from `contextual_text` with title and folder, in the document's language,
     else the collection's. A database trigger updates the counts per collection. Other transactions for this collection
     wait until this transaction ends.
     """
