@@ -1,7 +1,7 @@
 """Split a document into chunks, with the same result on every run.
 
-Chunking by topic embeds sentences before there are chunks to store the vectors in. With a paid model, the vectors are
-stored until the spans of the chunks are, so a killed process pays for no sentence twice.
+Chunking by topic embeds sentences before any chunks are stored. With a paid model, the sentences' vectors are stored
+until the chunks' positions are stored. If the process is killed, no sentence is paid for twice.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class ChunkStep:
     def run(
         self, job: DocumentJob, pages: Sequence[Page], sections: Sequence[Section], embedder: Embedder
     ) -> list[Chunk]:
-        """Split the text into chunks. Store the chunks' categories and years in the document's metadata, for search
+        """Split the text into chunks, and store their categories and years in the document's metadata, for search
         filters.
 
-        Raises `DocumentGone`, and the errors raised by embedding if the method is `semantic`.
+        Raises `DocumentGone` and, if the method is `semantic`, the errors from embedding.
         """
         document, database = job.document, self._control.database
         spans = database.fetch_value(document.tenant_id, "chunk_spans", **job.key)
@@ -58,7 +58,7 @@ class ChunkStep:
     ) -> list[Chunk]:
         """Split a document's text into chunks.
 
-        If this needed paid model calls, the chunk positions are stored: a retry need not pay again.
+        If chunking needed paid model calls, the chunk positions are stored, and a retry need not pay again.
         """
         document = job.document
         if document.mime_type == EXPORT_TYPE:
@@ -82,7 +82,7 @@ class ChunkStep:
 
 
 class SentenceEmbedder(EmbedderWrapper):
-    """An embedder for a document's sentences. The vectors are stored until the chunks' spans are stored."""
+    """An embedder for a document's sentences. Stores their vectors until the chunks' positions are stored."""
 
     def __init__(
         self, embedder: Embedder, control: JobControl, batch_embedder: BatchEmbedder, job: DocumentJob
@@ -93,7 +93,7 @@ class SentenceEmbedder(EmbedderWrapper):
         self._job = job
 
     def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
-        """Embed the texts; batches embedded in an earlier attempt are read from the database.
+        """Embed the texts. Batches embedded in an earlier attempt are read from the database.
 
         Raises `DocumentGone`, `JobInterrupted`, `ProviderError`.
         """
@@ -146,7 +146,7 @@ class SentenceEmbedder(EmbedderWrapper):
 
 
 def _fill_missing(vectors: FloatMatrix) -> FloatMatrix:
-    """Replace each missing sentence vector by the previous sentence's vector, or by the first usable vector.
+    """Replace each missing sentence vector by the preceding usable vector, or by the first usable vector.
 
     Raises `VectorUnusable` if all vectors are missing.
     """

@@ -1,7 +1,7 @@
 """Correct the text on pages, and apply the corrections again when a document is read again or replaced.
 
-A correction stores a hash for the text read, and applies to every version in which a page has this text. Saving creates
-a new version, in which unchanged chunks keep their vectors and tags.
+A correction stores a hash of the corrected page's text in the file, and applies to every version which has a page with
+this text. Saving creates a new version. Unchanged chunks keep their vectors and tags.
 """
 
 from __future__ import annotations
@@ -92,10 +92,7 @@ class Corrections:
         return find_corrections(self._database, who, document.original_id or document.id)
 
     def plan(self, identity: Identity, document_id: UUID, page: int, text: str | None) -> CorrectionPlan:
-        """Estimate the cost of a new text for a page; `None` restores the original text.
-
-        Raises the errors raised by `save`.
-        """
+        """Estimate the cost of a page's new text. `None` restores the original text. Raises the errors from `save`."""
         return self._plan(self._change(identity, document_id, page, text, None))
 
     def save(
@@ -109,8 +106,8 @@ class Corrections:
     ) -> Document:
         """Save a page's text, and return the document's new version. `None` restores the original text.
 
-        `seen` is the fingerprint of the text before the person's changes. Raises `TextChanged` if the text was changed
-        meanwhile, `StepNotPossible` while a different version is being made, `BudgetSpent`, `NotFound`, and
+        `seen` is the fingerprint of the text which the person started from. Raises `TextChanged` if the text has
+        changed since then, `StepNotPossible` while a different version is being made, `BudgetSpent`, `NotFound`, and
         `InvalidInput` if the text is empty or too long.
         """
         document = self._document(identity, document_id)
@@ -273,7 +270,7 @@ class Corrections:
 
 @dataclass(frozen=True)
 class CorrectedPages:
-    """Pages and sections after corrections. `numbers` are the corrected pages' numbers.
+    """Pages and sections after corrections, and the numbers of the corrected pages.
 
     `message` tells administrators which corrections could not be applied.
     """
@@ -347,10 +344,10 @@ def _md5(text: str) -> str:
 
 
 def placed(latest: Iterable[PageCorrection], pages: Sequence[DocumentPage]) -> dict[int, PageCorrection]:
-    """Match corrections with pages. Returns the correction for each page number.
+    """Assign corrections to pages. Returns the correction for each page number.
 
-    A correction matches the page with the same number if the page's text in the file has not changed. Otherwise it
-    matches a page with the same text and a different number, if there is only a single candidate.
+    A correction belongs to the page with the same number if the file's text on this page has not changed. Otherwise the
+    correction belongs to the only page with the same text, if there is exactly one.
     """
     hashes = {page.number: read_hash(page.as_read) for page in pages}
     by_page: dict[int, PageCorrection] = {}
@@ -378,10 +375,9 @@ def of_page(
 
 
 def not_applied(latest: Sequence[PageCorrection], pages: Sequence[DocumentPage]) -> list[PageCorrection]:
-    """Return the latest corrections which cannot be applied, because the page's text in the file has changed.
+    """Return the latest corrections which cannot be applied, because the file's text on the page has changed.
 
-    Two kinds are left out: corrections which restore the original text, and corrections of a page to which a newer
-    correction applies.
+    Corrections which restore the original text, or which a newer correction on the same page replaces, are left out.
     """
     holding = placed([c for c in latest if c.is_latest], pages)
     ids = {correction.id for correction in holding.values()}
@@ -396,7 +392,7 @@ def not_applied(latest: Sequence[PageCorrection], pages: Sequence[DocumentPage])
 
 
 def missing(history: Sequence[PageCorrection], pages: Sequence[DocumentPage]) -> dict[int, PageCorrection]:
-    """Return corrections whose text is missing on the page, by page number.
+    """Return the corrections missing in the page's text, by page number.
 
     This happens, for example, after an earlier version was restored.
     """
@@ -470,7 +466,7 @@ def store_texts(
 
 
 def with_corrected_pages(chunks: Sequence[Chunk], corrected: Iterable[int]) -> list[Chunk]:
-    """Return the chunks, with the corrected pages' numbers in the metadata field `corrected_pages`."""
+    """Store the numbers of the corrected pages in each chunk's metadata field `corrected_pages`."""
     numbers = sorted(corrected)
     noted = []
     for chunk in chunks:

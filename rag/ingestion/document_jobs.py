@@ -102,17 +102,17 @@ class JobControl:
             raise JobInterrupted
 
     def wait(self, seconds: float) -> None:
-        """Wait this many seconds. Raises `JobInterrupted` when the application stops."""
+        """Wait for `seconds`. Raises `JobInterrupted` if the application stops during this time."""
         if self._stopping.wait(seconds):
             raise JobInterrupted
 
     @contextmanager
     def claimed(self, tenant_id: str, worked_on: UUID | str) -> Iterator[None]:
-        """Claim a document, or a job by name, inside the `with` block. No other worker can claim it meanwhile.
+        """Claim a document, or a job by name, inside the `with` block. No other worker can then claim the same.
 
-        The claim is a database lock held by a transaction. The claim therefore ends with the process. A database
-        restart also ends the lock, and a worker waiting for a provider does not notice. Therefore each process also
-        remembers its claims. Raises `JobTaken` if a different worker holds the claim, and `TenantSuspended`.
+        The claim is a database lock held by a transaction, and ends with the process. A database restart also ends the
+        lock, unnoticed by a worker which waits for a provider. Therefore each process also remembers claims. Raises
+        `JobTaken` if a different worker holds the claim, and `TenantSuspended`.
         """
         key = str(worked_on)
         with self._holding:
@@ -164,8 +164,9 @@ def require_active(connection: Connection) -> None:
 
 
 def hold(connection: Connection, job: DocumentJob) -> None:
-    """Lock a document's row: the document cannot be deleted before this transaction ends. Raises `DocumentGone`,
-    `TenantSuspended`.
+    """Lock a document's row: the document cannot be deleted before this transaction ends.
+
+    Raises `DocumentGone`, `TenantSuspended`.
     """
     require_active(connection)
     if connection.execute(queries["hold_document"], job.key).fetchone() is None:
@@ -175,7 +176,7 @@ def hold(connection: Connection, job: DocumentJob) -> None:
 def progress(job: DocumentJob, step: Step, done: int, total: int, started: float | None) -> dict[str, Any]:
     """Return the parameters for the query `note_progress`.
 
-    `started` is when the step started; the milliseconds since then are added to the processing time.
+    `started` is the step's start. The milliseconds since then are added to the processing time.
     """
     elapsed_ms = round(ms_since(started)) if started is not None else 0
     return {

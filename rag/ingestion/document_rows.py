@@ -1,7 +1,7 @@
-"""Read and write rows in the tables of documents, pages and chunks, and remove files without a document.
+"""Read and write documents, pages and chunks in the database, and remove files without a document.
 
-Row-level security forbids COPY. A statement per row is slow, and a temporary table writes everything twice. Therefore a
-batch is inserted by a single statement with binary arrays.
+Row-level security forbids COPY. A statement for each row is slow, and a temporary table writes everything twice.
+Therefore a batch is inserted by a single statement with binary arrays.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def find_document(database: Database, who: Who, document_id: UUID) -> Document |
 
 
 def find_documents(database: Database, who: Who, collection_id: UUID | None = None) -> list[Document]:
-    """Return the documents, newest first: in a collection, or in all. Each version counts as a document."""
+    """Return the documents in a collection, or in all collections, newest first. Each version counts separately."""
     return _find(database, who, {"collection_id": collection_id})
 
 
@@ -71,7 +71,7 @@ def list_documents(
     limit: int | None = None,
     offset: int = 0,
 ) -> list[Document]:
-    """Return documents, newest first, without superseded versions: at most `limit`, after the first `offset`."""
+    """Return at most `limit` documents after the first `offset`, newest first, without superseded versions."""
     return _find(
         database,
         who,
@@ -101,7 +101,7 @@ def _find(database: Database, who: Who, conditions: Mapping[str, Any]) -> list[D
 def find_pages(
     database: Database, who: Who, document_id: UUID, *, limit: int | None = None, offset: int = 0
 ) -> list[DocumentPage]:
-    """Return a document's pages in order: at most `limit`, after the first `offset`."""
+    """Return at most `limit` pages of a document after the first `offset`, in order."""
     part = {"document_id": document_id, "limit": limit, "offset": offset}
     return database.fetch_all(who, "find_pages", DocumentPage, **part)
 
@@ -149,7 +149,7 @@ def add_chunks(
 ) -> None:
     """Insert chunks with vectors, shape (chunks, dimensions), in the caller's transaction.
 
-    A NaN row is a missing vector. Without `tokens`, token counts are estimated, which takes as long as the insertion.
+    A vector of NaN is missing. Without `tokens`, token counts are estimated, which doubles the time.
     """
     counts = tokens if tokens is not None else [estimate_tokens(chunk.content) for chunk in chunks]
     for first in range(0, len(chunks), ROWS_PER_STATEMENT):
@@ -185,7 +185,7 @@ def find_bare_chunks(database: Database, document: Document, embedding_model: st
 
 
 def halfvecs(vectors: FloatMatrix) -> list[HalfVector | None]:
-    """Convert vectors to binary values for Postgres. A NaN row becomes `None`."""
+    """Convert vectors to binary values for Postgres. A vector of NaN becomes `None`."""
     missing = [bool(np.isnan(vector).any()) for vector in vectors]
     return [None if is_missing else HalfVector(vector) for vector, is_missing in zip(vectors, missing, strict=True)]
 
@@ -228,7 +228,7 @@ def set_vectors(
 def keep_embedded(
     connection: Connection, document: Document, chunks: Sequence[Chunk], embedding_model: str
 ) -> frozenset[int]:
-    """Delete stored chunks, except those in `chunks` with a vector from this model. Return the kept indexes."""
+    """Delete stored chunks, except chunks in `chunks` with a vector from this model. Returns the indexes kept."""
     parameters = {"document_id": document.id, "embedding_model": embedding_model}
     stored = connection.execute(queries["embedded_chunks"], parameters).fetchall()
     spans = {(chunk.index, chunk.start, chunk.end) for chunk in chunks}
@@ -242,7 +242,7 @@ def keep_requested(
 ) -> tuple[bool, frozenset[int]]:
     """Store chunks without vectors, unless the same chunks are stored already.
 
-    Returns whether a vector was requested for every chunk, and the indexes of chunks which still have no vector.
+    Returns whether a vector was already requested for every chunk, and the indexes of chunks which have no vector yet.
     """
     key = {"document_id": document.id}
     rows = connection.execute(queries["chunks_asked_for"], key).fetchall()
@@ -292,7 +292,10 @@ class FileRemovals:
         self._files = files
 
     def run(self, tenant_id: str) -> int:
-        """Remove every queued file which no document uses. Return how many failed and stay queued."""
+        """Remove every queued file which no document uses. Returns the number of files which could not be removed.
+
+        They stay queued.
+        """
         with self._database.transaction(tenant_id) as connection:
             waiting = [row[0] for row in connection.execute(queries["waiting_file_removals"]).fetchall()]
         return sum(not self._remove(tenant_id, file_path) for file_path in waiting)

@@ -1,9 +1,9 @@
 """Embed chunks, and store each batch with its cost in a single transaction.
 
-With the setting `share_requests`, several documents share requests: a document's job only stores the chunks without
-vectors. A job which can fill a request, or which finds that no more chunks will come, embeds all waiting chunks. A
-document whose chunks all have vectors continues in a new job. A shared request has a single ledger row, charged to the
-collection.
+With the setting `share_requests`, several documents share requests. A document's job then only stores the chunks
+without vectors. If the waiting chunks fill a request, or if no more chunks will come, the job embeds all waiting
+chunks. When all chunks have vectors, the document continues in a new job. A shared request has a single ledger row,
+which is charged to the collection.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ SET_ASIDE = (
 
 
 def set_aside_message(chunks: Sequence[Chunk], total: int, embedding_model: str) -> str:
-    """Return a sentence for administrators about the chunks which could not be embedded, or "" without such chunks."""
+    """Return a sentence for administrators about chunks which could not be embedded, or "" if all were embedded."""
     if not chunks:
         return ""
     pages = sorted({chunk.first_page for chunk in chunks})
@@ -80,10 +80,10 @@ class EmbedStep:
         self._batch_embedder = batch_embedder
 
     def run(self, job: DocumentJob, chunks: Sequence[Chunk], embedder: Embedder) -> list[Chunk]:
-        """Embed and store the chunks which have no vector. Return the chunks which the provider cannot embed.
+        """Embed and store the chunks which have no vector. Returns the chunks which the provider cannot embed.
 
-        Returned chunks are stored without a vector, and keyword search finds them. Finished batches are kept after an
-        error. Raises `DocumentGone`, `JobInterrupted`, `ProviderError`, and `VectorUnusable` if no chunk got a vector.
+        These are stored without a vector and found by keyword search only. Finished batches are kept after an error.
+        Raises `DocumentGone`, `JobInterrupted`, `ProviderError`, and `VectorUnusable` if no chunk got a vector.
         """
         document = job.document
         with self._control.database.transaction(document.tenant_id) as connection:
@@ -100,7 +100,7 @@ class EmbedStep:
         """Store the chunks without vectors. `SharedRequests` embeds them later, together with chunks from other
         documents.
 
-        Returns `None` while vectors are still to be requested, then the chunks which could not be embedded. Raises
+        Returns `None` until all vectors have been requested, then the chunks which could not be embedded. Raises
         `DocumentGone`, `VectorUnusable`.
         """
         document = job.document
@@ -115,7 +115,7 @@ class EmbedStep:
         return [chunk for chunk in chunks if chunk.index in bare]
 
     def run_on_stored(self, job: DocumentJob, chunks: Sequence[Chunk], embedder: Embedder) -> list[Chunk]:
-        """Embed stored chunks and add only their vectors. Returns and raises like `run`."""
+        """Embed stored chunks, and add only their vectors. Returns and raises like `run`."""
         return self._embed(job, self._batches(job, chunks), embedder, done=0, total=len(chunks), are_stored=True)
 
     def _batches(self, job: DocumentJob, chunks: Sequence[Chunk]) -> list[Sequence[Chunk]]:
@@ -205,9 +205,9 @@ class WaitingPassage:
 
 
 class SharedRequests:
-    """Embed waiting chunks from several documents in shared requests.
+    """Embeds waiting chunks from several documents in shared requests.
 
-    Thread-safe; only one worker at a time works on a collection.
+    Thread-safe. Only one worker at a time works on a collection.
     """
 
     def __init__(
@@ -226,10 +226,10 @@ class SharedRequests:
         self._mark_failed = mark_failed
 
     def run_if_due(self, tenant_id: str, document_id: UUID) -> None:
-        """Embed waiting chunks in this document's collection in full requests, and the rest once no more chunks will
-        come.
+        """Embed the chunks waiting in this document's collection.
 
-        Raises `JobInterrupted`, and the errors in `TEMPORARY`, after which the job can be run again.
+        Full requests are sent immediately. The rest is sent when no more chunks will come. Raises `JobInterrupted`, and
+        the errors in `TEMPORARY`, after which the job can be run again.
         """
         collection_id = self._database.fetch_value(tenant_id, "collection_that_shares", document_id=document_id)
         if collection_id is None:

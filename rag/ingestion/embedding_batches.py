@@ -1,7 +1,7 @@
 """Embed texts in fixed batches, several in parallel.
 
-`BatchEmbedder` makes every call to a collection's embedder: for chunks, for sentences when chunking by topic, and for
-chunks when a collection moves to a different model. The built-in model, which runs without a key, is called in
+All calls to a collection's embedder are made by `BatchEmbedder`: for chunks, for sentences when chunking by topic, and
+for chunks when a collection moves to a different model. The built-in model, which runs without a key, is called in
 `meaning.py` instead.
 """
 
@@ -26,7 +26,7 @@ EmbeddingOperation = Literal["embedding", "chunking"]
 
 @dataclass(frozen=True)
 class Batch(Generic[Item]):
-    """The items for one embedding call, a text for each item, and the payer."""
+    """The items for an embedding call, with a text for each item, and the payer."""
 
     items: Sequence[Item]
     texts: Sequence[str]
@@ -35,7 +35,7 @@ class Batch(Generic[Item]):
 
 @dataclass(frozen=True)
 class EmbeddedBatch(Generic[Item]):
-    """A batch with vectors, and the receipt to settle when the vectors are stored. A NaN row is a missing vector."""
+    """A batch with vectors, and the receipt to settle when the vectors are stored. A vector of NaN is missing."""
 
     items: Sequence[Item]
     texts: Sequence[str]
@@ -64,9 +64,9 @@ class BatchEmbedder:
         pause_ms: int,
         operation: EmbeddingOperation = "embedding",
     ) -> Iterator[list[EmbeddedBatch[Item]]]:
-        """Embed batches, and yield finished batches in groups. Each group can be stored in a single transaction.
+        """Embed batches, and yield finished batches in groups. A group can be stored in a single transaction.
 
-        With `pause_ms` above 0, a single call runs at a time, across all documents. Raises `JobInterrupted` and
+        With `pause_ms` above 0, calls run one after the other, across all documents. Raises `JobInterrupted` and
         `ProviderError` after the batches in progress were yielded.
         """
 

@@ -1,7 +1,7 @@
 """Estimate the cost of processing a document before anything is spent.
 
-The tenant's earlier documents correct the estimate: tokenizers count differently, and the length of a model's answers
-cannot be predicted from the text.
+Estimates are corrected by the tenant's earlier documents, because tokenizers count differently and the length of a
+model's answers cannot be predicted from the text.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ DEVIATIONS = 2
 class EstimateCorrection:
     """Corrections learned from earlier documents; `None` if unknown.
 
-    A ratio is billed tokens divided by estimated tokens, `answer_tokens` the mean length of a tagging answer. A
-    deviation is the standard deviation over documents divided by the mean, `None` for fewer than two documents.
+    A ratio is billed tokens divided by estimated tokens. `answer_tokens` is the mean length of a tagging answer. A
+    deviation is the standard deviation over documents, divided by the mean; `None` for less than two documents.
     """
 
     embedding_ratio: Decimal | None = None
@@ -49,12 +49,12 @@ class EstimateCorrection:
 
     @property
     def embedding_spread(self) -> Decimal:
-        """Return the expected relative error in the estimate for embedding."""
+        """Return the expected relative error of the estimate for embedding."""
         return _spread(self.embedding_ratio, self.embedding_deviation)
 
     @property
     def tagging_spread(self) -> Decimal:
-        """Return the expected relative error in the estimate for tagging."""
+        """Return the expected relative error of the estimate for tagging."""
         return max(
             _spread(self.tagging_ratio, self.tagging_deviation), _spread(self.answer_tokens, self.answer_deviation)
         )
@@ -71,7 +71,7 @@ class EstimateCorrection:
 def find_correction(
     database: Database, job: DocumentJob, embedder: Embedder, tagger: ChatModel | None
 ) -> EstimateCorrection:
-    """Return the corrections learned from the tenant's latest documents processed with these models.
+    """Return the corrections learned from the tenant's latest documents processed with the same models.
 
     The length of tagging answers is learned from the same collection, else from collections with the same profile.
     """
@@ -122,7 +122,7 @@ WORD = re.compile(r"[^\W\d_]+")
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedWork:
-    """The texts of a document to be sent to models, and these models."""
+    """The texts of a document which will be sent to models, and these models."""
 
     title: str
     text: str
@@ -200,7 +200,7 @@ def estimate_costs(
 
 
 def tokens_sent(work: PlannedWork, model: str) -> int:
-    """Estimate the input tokens for tagging: a call for the document, and a call for each tagged chunk."""
+    """Estimate the input tokens for tagging: a call for the document, and a call for each chunk to tag."""
     calls = [(tagging.messages_for_document(work.title, work.text), tagging.DOCUMENT_SCHEMA)]
     if work.chunk_tags:
         schema, vocabulary = tagging.tag_schema(work.chunk_tags), tagging.vocabulary_of(work.tag_values)
@@ -210,7 +210,7 @@ def tokens_sent(work: PlannedWork, model: str) -> int:
 
 
 def tokens_of_schema(schema: Mapping[str, Any], model: str) -> int:
-    """Estimate the tokens for a JSON schema. OpenAI does not count `required` (cookbook, issue 2140)."""
+    """Estimate the tokens of a JSON schema. OpenAI does not count `required` (cookbook, issue 2140)."""
     counted = {name: part for name, part in schema.items() if name not in ("required", "additionalProperties")}
     return estimate_tokens(json.dumps(counted, separators=(",", ":")), model=model) + SCHEMA_TOKENS_AROUND
 
@@ -229,7 +229,7 @@ def tokens_answered(
 
 
 def tokens_a_word(text: str, model: str) -> float:
-    """Estimate the tokens per word in a text, without numbers."""
+    """Estimate the tokens per word in a text, ignoring numbers."""
     words = WORD.findall(text)
     if not words:
         return TOKENS_A_WORD

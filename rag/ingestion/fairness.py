@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 
 class Slots:
-    """Share `number` slots fairly among tenants, with a spare slot for tenants which hold no slot. Thread-safe.
+    """Shares `number` slots fairly among tenants, with a spare slot for tenants without a slot. Thread-safe.
 
-    A free slot goes to the waiting tenant which holds the fewest. A single tenant may hold all `number` slots while no
-    other tenant waits; the spare slot then keeps slow files from delaying other tenants.
+    A free slot goes to the waiting tenant which holds the fewest slots. While no other tenant waits, a single tenant
+    may hold all `number` slots. With the spare slot, this tenant's slow files do not delay other tenants.
     """
 
     def __init__(self, number: int) -> None:
@@ -56,17 +56,18 @@ class Slots:
 
 
 class TenantSlots:
-    """Count each tenant's running jobs in this process. Only for the event loop of the workers."""
+    """Counts each tenant's running jobs in this process. Only for the event loop of the workers."""
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.running: Counter[str] = Counter()
 
     def full_tenants(self, *, is_spare: bool) -> list[str] | None:
-        """Return the tenants which may not start a job now; `None` if no tenant may start a job.
+        """Return the tenants which may not start a job now, or `None` if no tenant may start a job.
 
-        Each tenant may hold up to `number` slots. The spare worker takes jobs only when all slots are held, and only
-        from tenants without a running job, because a tenant's slow documents must not delay other tenants.
+        Each tenant may hold up to `number` slots. With `is_spare`, the answer is for the spare worker, which takes jobs
+        only when all slots are held, and only from tenants without a running job. A tenant's slow documents then do not
+        delay other tenants.
         """
         if is_spare:
             return list(+self.running) if self.running.total() >= self.number else None

@@ -18,7 +18,7 @@ from rag.storage.files import FileStore, Originals
 
 
 def serve(files: Originals | None = None) -> None:
-    """Run the task read from stdin, and write the error or `None` to stdout. Exit immediately when stdin closes."""
+    """Run the task read from stdin, and write `None` or the error to stdout. If stdin closes, exit immediately."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     tasks = sys.stdin.buffer

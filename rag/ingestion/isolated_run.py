@@ -1,9 +1,9 @@
-"""Process a document in a separate process, after several processes have died while working on it.
+"""Process a document in a separate process, after several processes have died while working on this document.
 
-When a process with several documents dies, the cause is unknown: any document, or a kill from outside. When a process
-with a single document dies, and its parent does not, this document is the cause. Unlike the sandbox, the process is not
-confined, because it needs the database and the providers. `concurrent.futures` is not used: processes would finish the
-tasks after the application was killed, while the restarted application works on the same document.
+If a process with several documents dies, the cause is unknown: any document, or a kill from outside. If a process with
+a single document dies and the parent does not, the document is the cause. The process is not confined like the sandbox,
+because a document needs the database and the providers. `concurrent.futures` is not used: if the application is killed,
+the processes would finish their tasks, while the restarted application works on the same document.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class DocumentTask:
 
 
 class IsolatedRuns:
-    """Run a separate process for each document. Thread-safe."""
+    """Runs a separate process for each document. Thread-safe."""
 
     def __init__(self, database: Database, settings: Settings, *, command: Sequence[str] = COMMAND) -> None:
         self._database = database
@@ -50,9 +50,10 @@ class IsolatedRuns:
         self._running: set[subprocess.Popen[bytes]] = set()
 
     def run(self, tenant_id: str, document_id: UUID, stop_if_asked: Callable[[], None]) -> None:
-        """Process a document claimed by the caller. Raises the errors raised by `IngestionPipeline.run_claimed`.
+        """Process a document claimed by the caller.
 
-        Also raises `WorkKeepsDying` if the process died in every attempt, and errors from `stop_if_asked`.
+        Raises the errors from `IngestionPipeline.run_claimed` and `stop_if_asked`, and `WorkKeepsDying` if the process
+        died in every attempt.
         """
         task = DocumentTask(
             self._database.conninfo,
@@ -73,13 +74,13 @@ class IsolatedRuns:
         raise WorkKeepsDying
 
     def interrupt(self) -> None:
-        """Kill all processes. Their `run` calls end with an error from `stop_if_asked`."""
+        """Kill all processes. Calls of `run` then end with an error from `stop_if_asked`."""
         with self._lock:
             for process in self._running:
                 process.kill()
 
     def _answer(self, task: DocumentTask, stop_if_asked: Callable[[], None]) -> bytes:
-        """Run the task in a new process, and return the pickled result; b"" if the process died."""
+        """Run the task in a new process, and return the pickled result, or b"" if the process died."""
         with subprocess.Popen(  # noqa: S603 - our own module
             self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=PROJECT, start_new_session=True
         ) as process:

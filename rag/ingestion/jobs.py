@@ -1,4 +1,4 @@
-"""Give procrastinate's jobs to the workers in this process, and decide when a failed job is retried."""
+"""Give jobs from procrastinate to the workers in this process, and decide when a failed job is retried."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from rag.storage.sql import queries
 
 
 class KnownJobs(JobManager):
-    """Fetch jobs for a worker, and remember their ids until the results are stored.
+    """Fetches jobs for a worker, and remembers their ids until their results are stored.
 
-    A finished job releases the document before the result is stored. In between, without the remembered id, the job
-    would look like a dead process's job and be queued again.
+    A finished job releases the document before the result is stored. Without the remembered id, this job would look
+    like a dead process's job and be queued again.
     """
 
     def __init__(self, connector: BaseConnector, job_ids: set[int]) -> None:
@@ -57,7 +57,7 @@ class KnownJobs(JobManager):
 
 
 class FairJobs(KnownJobs):
-    """Fetch jobs for a worker, within the limits in `TenantSlots`."""
+    """Fetches jobs for a worker, within the limits in `TenantSlots`."""
 
     def __init__(self, connector: BaseConnector, job_ids: set[int], places: TenantSlots, *, is_spare: bool) -> None:
         super().__init__(connector, job_ids)
@@ -84,7 +84,7 @@ class FairJobs(KnownJobs):
 
 
 class RetrySchedule(BaseRetryStrategy):
-    """Decide which failed jobs are retried, and when."""
+    """Decides which failed jobs are retried, and when."""
 
     def __init__(self, wait_after: Callable[[BaseException, Mapping[str, Any]], float | None]) -> None:
         """`wait_after(error, arguments)` returns the seconds before the next attempt, or `None` for no retry."""

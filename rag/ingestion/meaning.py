@@ -1,7 +1,7 @@
-"""Make vectors with the built-in meaning model, in the background, while documents are already searchable by keywords.
+"""Embed chunks with the built-in embedding model in the background, after documents are searchable by keyword.
 
-A few chunks are stored at a time, so a killed process loses only seconds of work. Only one process per installation
-does this at a time, because the model uses a whole core.
+A few chunks are stored at a time: a killed process loses only seconds of work. The model uses a whole core. Therefore a
+single process per installation does this at a time.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class MeaningProgress:
     """How many chunks have a vector from the built-in embedding model (`done`), and how many chunks there are
     (`passages`).
 
-    `unreadable` chunks never get a vector.
+    Chunks counted in `unreadable` never get a vector.
     """
 
     document_id: UUID
@@ -88,7 +88,7 @@ class MeaningProgress:
 
 
 class MeaningJob:
-    """Embed chunks by meaning, in collections whose embedder only compares words."""
+    """Embeds chunks with the built-in model, in collections with an embedder which only compares words."""
 
     def __init__(self, control: JobControl, embedder: MeaningEmbedder, data_dir: Path) -> None:
         self._control = control
@@ -111,7 +111,7 @@ class MeaningJob:
         return True
 
     def store_known(self, tenant_id: str, collection_id: UUID, vectors_by_digest: Mapping[bytes, FloatMatrix]) -> int:
-        """Store vectors which are already known, by their texts' digests. Return how many chunks got vectors."""
+        """Store known vectors, given by the digests of their texts. Returns how many chunks got vectors."""
         vectors_of = dict[UnreadPassage, list[FloatMatrix]]()
         for passage in self._next(tenant_id, collection_id):
             vectors = [vectors_by_digest.get(digest_of(text)) for text in passage.texts]
@@ -123,7 +123,7 @@ class MeaningJob:
         return len(vectors_of)
 
     def interrupt(self) -> None:
-        """End the model's process, and give up the current chunk."""
+        """End the model's process. The current chunk is not stored."""
         self._embedder.rest()
 
     def rest_when_idle(self) -> None:
@@ -195,7 +195,7 @@ def digest_of(text: str) -> bytes:
 def meaning_progress(
     database: Database, tenant_id: str, *, collection_id: UUID | None = None, document_id: UUID | None = None
 ) -> list[MeaningProgress]:
-    """Count the vectors of searchable documents in collections with the built-in embedder."""
+    """Count the chunks with and without a vector from the built-in model, in searchable documents."""
     return database.fetch_all(
         tenant_id, "meaning_progress", MeaningProgress, collection_id=collection_id, document_id=document_id
     )

@@ -1,4 +1,4 @@
-"""Call a function for several items in parallel, in daemon threads, which never keep the process from ending."""
+"""Call a function for several items in parallel. The threads are daemons and do not keep the process from ending."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def in_parallel(
 ) -> Iterator[list[Value]]:
     """Call `function` for each item in `threads` threads, and yield the results in groups, in any order.
 
-    After an error no further call starts. Running calls may be paid, so their results are yielded before the first
-    error is raised. `on_tick` is called while waiting, and may raise an error to stop.
+    After an error, no further call starts. The results of running calls, which may be paid, are yielded before the
+    first error is raised. `on_tick` is called while waiting, and may raise an error to stop.
     """
     if threads <= 1 or len(items) <= 1:
         for item in items:

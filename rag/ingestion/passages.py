@@ -1,4 +1,4 @@
-"""Import chunks from a different vector store: a file with JSON lines, read and chunked like any file."""
+"""Import chunks from a different vector store. A file with JSON lines is read and chunked like any other file."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def pages_and_chunks(records: Sequence[Record]) -> tuple[tuple[Page, ...], list[
 
 
 def read_passages(content: bytes) -> ExtractedDocument:
-    """Read a file with records: pages, and the metadata which all records share."""
+    """Read a file with records. Returns pages, and the metadata which all records share."""
     records = records_from_bytes(content)
     pages, _ = pages_and_chunks(records)
     return ExtractedDocument(pages=pages, metadata=shared_fields(records))
@@ -93,7 +93,7 @@ def chunks_from_bytes(content: bytes) -> list[Chunk]:
 
 
 def shared_fields(records: Sequence[Record]) -> dict[str, Any]:
-    """Return the fields with the same value in all records."""
+    """Return the fields which have the same value in all records."""
     shared = {key: value for key, value in records[0].fields.items() if key not in RESERVED}
     for record in records[1:]:
         shared = {key: value for key, value in shared.items() if key in record.fields and record.fields[key] == value}
@@ -101,7 +101,9 @@ def shared_fields(records: Sequence[Record]) -> dict[str, Any]:
 
 
 def pages_of(records: Sequence[Record]) -> list[int]:
-    """Return a page number, from 1, for each record. Without a page number, a record is on the previous page."""
+    """Return a page number (starting at 1) for each record. A record with no page number gets that of the record before
+    it.
+    """
     named = [number_of(record.fields, PAGE_KEYS) for record in records]
     first = 1 if 0 in named else 0
     pages, page = [], next((number + first for number in named if number is not None), 1)
@@ -112,7 +114,7 @@ def pages_of(records: Sequence[Record]) -> list[int]:
 
 
 def number_of(fields: Mapping[str, Any], keys: Sequence[str]) -> int | None:
-    """Return the first field which is a whole number, in a number type or in text; else `None`."""
+    """Return the first whole number under `keys`, stored in a number type or in text; else `None`."""
     for key in keys:
         value: Any = fields.get(key)
         if value is None and "." in key and isinstance(fields.get(key.partition(".")[0]), dict):

@@ -1,9 +1,9 @@
 """Process documents from file to search index.
 
-The steps are read → recognise → correct → chunk → embed → tag → publish → suggest. Each is stored before the next
-begins, and each batch of vectors together with the ledger rows: after a kill, work continues at the next batch, and no
-chunk is paid twice. A single worker at a time works on a document. Errors are stored with the document, and a file
-which kills every process is marked failed.
+The steps are read → recognise → correct → chunk → embed → tag → publish → suggest. Each step is stored before the next
+begins. Each batch of vectors is stored with the ledger rows: after a kill, work continues at the next batch, and no
+chunk is paid for twice. Workers never share a document. Errors are stored with the document. If a file kills every
+process, the document is marked failed.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ STARTS_BEFORE_ISOLATION = 6
 
 
 class IngestionPipeline:
-    """Process documents step by step. Thread-safe; only one worker at a time works on a document."""
+    """Processes documents step by step. Thread-safe. Only one worker at a time works on a document."""
 
     def __init__(
         self,
@@ -140,8 +140,8 @@ class IngestionPipeline:
     def _read(self, tenant_id: str, document_id: UUID) -> None:
         """Read a document's file and estimate the cost, which an administrator must then confirm.
 
-        Documents which a source adds, or whose cost is below a confirmed limit, continue without confirmation within
-        the budget.
+        Two kinds of documents continue without confirmation, within the budget: documents added by a source, and
+        documents with a cost below a confirmed limit.
         """
         job = self.control.job(tenant_id, document_id)
         if job.document.status == DocumentStatus.READING:
@@ -160,10 +160,10 @@ class IngestionPipeline:
         return self.why_to_ask(tenant_id, None if total is None else Decimal(str(total)))
 
     def _process(self, tenant_id: str, document_id: UUID) -> None:
-        """Process a confirmed document until users can search the text; do nothing in any other state.
+        """Process a confirmed document until users can search the text. A document in any other state is not changed.
 
-        If the provider refuses tagging because of the key or the credit, the document is published without tags and the
-        error is raised.
+        If the provider refuses tagging because of the key or the credit, the document is published without tags, and
+        the error is raised.
         """
         job = self.control.job(tenant_id, document_id)
         if job.document.status != DocumentStatus.PROCESSING:
@@ -220,7 +220,7 @@ class IngestionPipeline:
         self._suggest(tenant_id, document_id, pages, sections)
 
     def _set_aside_before(self, job: DocumentJob) -> str:
-        """Return a sentence about a published document's chunks without a vector; "" if all have vectors."""
+        """Return a sentence about a published document's chunks which have no vector, or "" if all have vectors."""
         model = job.collection.embedding_model
         rows = find_bare_chunks(self._database, job.document, model)
         return set_aside_message(rows, job.document.chunk_count, model)
@@ -263,10 +263,10 @@ class IngestionPipeline:
     # For the runners
 
     def run(self, tenant_id: str, document_id: UUID) -> None:
-        """Process a document until it is done or waits for an administrator.
+        """Process a document until it is published or waits for an administrator.
 
         Permanent errors are stored with the document. Raises `JobTaken`, `JobInterrupted`, and the errors in
-        `TEMPORARY`, after which it can be run again.
+        `TEMPORARY`, after which the document can be run again.
         """
         with self.control.claimed(tenant_id, document_id):
             starts = self._database.fetch_value(tenant_id, "note_start", document_id=document_id) or 0
@@ -328,8 +328,8 @@ class IngestionPipeline:
         """Process a file completely without confirmation, and return when it is searchable.
 
         Files attached to an email or PDF become documents too; the result is the main document's. Raises
-        `DocumentError` and `ProviderError`. A failed document stays in the list, and a further call with the same file
-        tries it again.
+        `DocumentError` and `ProviderError`. A failed document stays in the list. A further call with the same file
+        tries again.
         """
         try:
             document_id, *attached = self.uploads.add(collection, file_name, file, options, added_by=identity)
@@ -347,7 +347,7 @@ class IngestionPipeline:
         return result
 
     def process_stored(self, tenant_id: str, document_id: UUID) -> ProcessingResult:
-        """Process a stored document completely without confirmation. Raises the errors raised by `process_document`."""
+        """Process a stored document completely without confirmation. Raises the errors from `process_document`."""
         with self.control.claimed(tenant_id, document_id):
             try:
                 self._read(tenant_id, document_id)
@@ -374,7 +374,7 @@ class IngestionPipeline:
         )
 
     def remove_files(self, tenant_id: str) -> int:
-        """Remove the files of deleted documents. Return how many failed and stay queued."""
+        """Remove the files of deleted documents. Returns how many could not be removed and stay queued."""
         with self.control.claimed(tenant_id, f"files {tenant_id}"):
             return self._removals.run(tenant_id)
 
@@ -384,7 +384,7 @@ class IngestionPipeline:
         self._ledger.note_document_costs(tenant_id, document_id)
 
     def note_message(self, tenant_id: str, document_id: UUID, sentence: str, *, is_waiting: bool = False) -> None:
-        """Store a sentence about a document in progress. `is_waiting` means that a provider is not available yet."""
+        """Store a sentence about a document in progress. With `is_waiting`, the document waits for a provider."""
         parameters = {"document_id": document_id, "message": sentence, "is_waiting": is_waiting}
         self._database.execute(tenant_id, "note_message", **parameters)
 
@@ -394,7 +394,7 @@ class IngestionPipeline:
         return self._calls.settle_abandoned(tenant_id, quiet_seconds=quiet_seconds)
 
     def interrupt(self) -> None:
-        """Stop all work at the next durable point. Processes reading files are ended immediately."""
+        """Stop all work after storing the results. Processes which read files are ended immediately."""
         self.control.stop()
         if self.meaning is not None:
             self.meaning.interrupt()

@@ -24,7 +24,7 @@ DOCUMENTS_INDEXED = 50
 
 @dataclass(frozen=True, kw_only=True)
 class Processed:
-    """A processed document's result: counts and remarks, needed for publication."""
+    """A processed document's counts and remarks, needed for publication."""
 
     chunk_count: int
     #: Remarks for the admin, or "".
@@ -36,9 +36,9 @@ class Processed:
 
 
 def publish(control: JobControl, ledger: Ledger, job: DocumentJob, processed: Processed) -> None:
-    """Make a processed version searchable instead of the published version: state, counts, costs and keyword index.
+    """Make a processed version searchable in place of the published version: state, counts, costs and keyword index.
 
-    If a later version is published already, this version is marked superseded. Raises `ModelChanged` if the
+    If a later version is already published, this version is marked superseded instead. Raises `ModelChanged` if the
     collection's embedding model has changed.
     """
     control.stop_if_asked()
@@ -64,9 +64,9 @@ def publish(control: JobControl, ledger: Ledger, job: DocumentJob, processed: Pr
 
 
 def take_place(connection: Connection, document: Document, embedding_model: str) -> bool:
-    """Supersede the published version and return True; if the published version is later, return False.
+    """Supersede the published version and return `True`. If the published version is later, only return `False`.
 
-    Raises `ModelChanged` if `embedding_model` is no longer the collection's.
+    Raises `ModelChanged` if `embedding_model` is no longer the collection's model.
     """
     parameters: dict[str, Any] = {
         "document_id": document.id,
@@ -92,7 +92,7 @@ def take_place(connection: Connection, document: Document, embedding_model: str)
 def restore(connection: Connection, document: Document, embedding_model: str) -> bool:
     """Publish an earlier version again, in the caller's transaction.
 
-    Returns False if the vectors are from a different embedding model: then the version must be embedded first.
+    Returns `False` if the vectors are from a different embedding model: the version must then be embedded first.
     """
     key = {"document_id": document.id}
     connection.execute(queries["ask_again"], key)
@@ -106,10 +106,10 @@ def restore(connection: Connection, document: Document, embedding_model: str) ->
 
 
 def restore_all(connection: Connection, tenant_id: str, document_ids: Sequence[UUID]) -> set[UUID]:
-    """Publish several earlier versions again, in the caller's transaction, with a fixed number of statements.
+    """Publish several earlier versions again, in the caller's transaction. Returns the ids of the published versions.
 
-    Returns the published versions' ids. A version is not published if the vectors are from a different model, or if a
-    different version was published meanwhile.
+    The statement count does not depend on the version count. A version is not published if the vectors are from a
+    different model, or if a different version has been published.
     """
     if not document_ids:
         return set()

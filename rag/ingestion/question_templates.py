@@ -1,7 +1,8 @@
 """Build questions about a section from the heading: about an amount, a procedure, a deadline, a contact.
 
-The rules in `question_templates.toml` are tried in order on the whole heading; the first match builds the question. A
-rule may require content in the section, for example an amount of money, to make sure the section has the answer.
+The rules in `question_templates.toml` are tried in order. The first rule which matches the whole heading builds the
+question. A rule may require content in the section, for example an amount of money, to make sure the section answers
+the question.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ NEEDS: dict[Need, re.Pattern[str]] = {
 
 
 class Template(NamedTuple):
-    """A rule: a pattern for headings, the suggested question, and what the section has to contain."""
+    """A rule: a pattern for headings, the question to suggest, and the required content in the section."""
 
     heading: re.Pattern[str]
     question: str

@@ -1,7 +1,7 @@
 """Queue jobs in Postgres, in the transaction which requests them.
 
-procrastinate distributes jobs to workers on any machine. They run in daemon threads: a hanging call never keeps the
-application from stopping. A dead process's job continues elsewhere when the lock on the document is released.
+procrastinate distributes jobs to workers on any machine. Jobs run in daemon threads: a hanging call never keeps the
+application from stopping. If a process dies, the lock on the document ends and the job continues elsewhere.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class SendLater(Exception):
 
 
 class WorkerPool(AsyncConnectionPool):
-    """A connection pool for procrastinate. Each connection runs a transaction with the worker's database rights."""
+    """A connection pool for procrastinate. All transactions have the worker's database rights."""
 
     def __init__(self, key: bytes, conninfo: str, **options: Any) -> None:
         super().__init__(conninfo, **options)
@@ -112,7 +112,7 @@ class WorkerPool(AsyncConnectionPool):
 
 
 class Queue:
-    """Queue jobs from any process, and run them in processes with a worker."""
+    """Queues jobs from any process, and runs them in processes with a worker."""
 
     def __init__(
         self,
@@ -190,7 +190,7 @@ class Queue:
         return self._thread is not None and self._thread.is_alive()
 
     def wait_until_idle(self, timeout_seconds: float = 60.0) -> bool:
-        """Wait until all jobs are done. Return False if some are left after `timeout_seconds`."""
+        """Wait until all jobs are done. Returns `False` if jobs are left after `timeout_seconds`."""
         deadline = time.monotonic() + timeout_seconds
         while time.monotonic() < deadline:
             if self._database.fetch_value(WORKER, "waiting_jobs") == 0:
@@ -199,7 +199,7 @@ class Queue:
         return False
 
     def take_up_abandoned(self) -> None:
-        """Queue dead processes' jobs again, and documents and schedules without a job."""
+        """Queue again the jobs of dead processes, and the documents and schedules which have no job."""
         with self._database.transaction(WORKER) as connection:
             quiet = {"quiet_seconds": self._abandoned_seconds, "known": list(self._job_ids)}
             connection.execute(queries["drop_abandoned"], quiet)
@@ -317,7 +317,8 @@ class Queue:
         return app
 
     def _leaving_rest_to_waiting(self, work: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-        """Wrap a task: if the task fails while a job with the same name waits, the waiting job does the retry.
+        """Wrap a task. If the task fails while a job with the same name waits, the waiting job replaces the retry.
+
         procrastinate forbids two waiting jobs with the same name.
         """
 
@@ -409,7 +410,7 @@ class Queue:
     def _make_meaning(self, tenant_id: str, collection_id: str) -> None:
         """Compute a collection's vectors for a while, and queue a new job for the rest.
 
-        A retried job would fail if a job with the same name was waiting already.
+        There is no retry, because a retry fails if a job with the same name is already waiting.
         """
         work = self._pipeline.meaning
         wait: float | None = 0.0
@@ -438,14 +439,16 @@ class Queue:
             raise FilesLeft
 
     def _seconds_to_wait(self, key: str, error: ProviderError) -> float:
-        """Return the seconds before the next attempt: longer after each failure, at least the delay demanded by the
-        provider.
+        """Return the seconds before the next attempt. They grow with each failure, and are at least the provider's
+        delay.
         """
         step = self.retry_seconds[min(self._failure_counter(error)[key], len(self.retry_seconds)) - 1]
         return max(step, retry_after(error))
 
     def _failure_counter(self, error: ProviderError) -> Counter[str]:
-        """Return the counter for failed attempts. Errors from refused keys and spent credit are counted separately."""
+        """Return the counter of failed attempts. Refused keys and spent credit are counted separately from other
+        errors.
+        """
         return self._refusals if isinstance(error, WAITED_FOR) else self._failures
 
     def _forget(self, key: str) -> None:
@@ -484,7 +487,7 @@ class Queue:
                 log.exception("What is due could not be done; looking again later")
 
     def wait_after(self, error: BaseException, arguments: Mapping[str, Any]) -> float | None:
-        """Return the seconds after which a failed job is retried; `None` for never."""
+        """Return the seconds after which a failed job is retried, or `None` for never."""
         if isinstance(error, (JobInterrupted, asyncio.CancelledError)):
             return 0.0
         if isinstance(error, (JobTaken, DatabaseUnavailable)):
@@ -502,7 +505,7 @@ class Queue:
 
 
 def waiting_sentence(error: ProviderError, wait: float) -> str:
-    """Return a sentence for the documents page: why a job waits, and when it continues."""
+    """Return a sentence for the documents page which says why a job waits and until when."""
     again = TRIED_AGAIN.format(seconds=f"{wait:,.0f}")
     provider = str(error.details.get("provider") or "")
     if not isinstance(error, WAITED_FOR):
@@ -516,7 +519,7 @@ def waiting_sentence(error: ProviderError, wait: float) -> str:
 
 
 async def in_daemon_thread(function: Callable[[], object]) -> None:
-    """Run a blocking function in a daemon thread, and wait for it."""
+    """Run a blocking function in a daemon thread, and wait for the result."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
 

@@ -1,7 +1,7 @@
-"""Read a document: the pages, their language, and the estimated cost; then recognise the text in scans.
+"""Read a document's pages and language, estimate the cost, and recognise the text in scans.
 
-Recognition starts after the cost is confirmed. A single transaction stores a batch with its cost, and removes its pages
-from the list awaiting recognition: a killed process pays for no page twice.
+Recognition starts after the cost is confirmed. A single transaction stores a batch of pages with the cost, and removes
+them from the list of pages to recognise. If the process is killed, no page is paid for twice.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class ReadStep:
             )
 
     def _to_recognise(self, document: Document, pages: Sequence[Page]) -> tuple[list[int], str]:
-        """Return the page numbers which need text recognition, and a warning if no recognition engine is installed."""
+        """Return the numbers of pages which need text recognition, and a warning if no engine is installed."""
         if not may_be_pictures(document):
             return [], ""
         pdf_type = "auto" if document.mime_type in PICTURE_TYPES else document.pdf_type
@@ -194,18 +194,18 @@ class ReadStep:
 
 
 def may_be_pictures(document: Document) -> bool:
-    """Whether a document's pages can be rendered to images, and may therefore be scans."""
+    """Whether a document's pages can be rendered to images. Only these may be scans."""
     return document.mime_type in TYPES_WITH_PAGES
 
 
 def unready_message(document: Document, pages: Sequence[Page]) -> str:
-    """Return a sentence on why a document cannot be searched."""
+    """Return a sentence which says why a document cannot be searched."""
     is_picture = document.mime_type in PICTURE_TYPES and not all_blank(pages)
     return IS_PICTURE if is_picture else no_text_message(pages)
 
 
 def pages_as_expected(pages: Sequence[Page], awaiting: Sequence[int]) -> tuple[Page, ...]:
-    """Give pages awaiting recognition text with the expected length, to estimate costs."""
+    """Give pages which await recognition a text of the expected length, to estimate costs."""
     if not awaiting:
         return tuple(pages)
     length = expected_characters(pages, awaiting)
@@ -214,7 +214,7 @@ def pages_as_expected(pages: Sequence[Page], awaiting: Sequence[int]) -> tuple[P
 
 
 def expected_characters(pages: Sequence[Page], awaiting: Sequence[int]) -> int:
-    """Estimate a scanned page's number of characters from the document's other pages, else from a typical page."""
+    """Estimate the number of characters on a scanned page, from the document's other pages or from a typical page."""
     lengths = [len(page.text) for page in pages if page.text.strip() and page.number not in awaiting]
     return sum(lengths) // len(lengths) if len(lengths) >= FEWEST_PAGES_TO_JUDGE else CHARACTERS_OF_A_SCAN
 
@@ -260,7 +260,8 @@ def estimate_document(
 def language_of(text: str, claimed: str) -> str:
     """Detect a text's language from the start and the middle, because a title page may be in a different language.
 
-    For a short text, only a heuristic is used. If no language is detected, returns `claimed`, which the file declares.
+    For a short text, only function words and script are used. If no language is detected, returns `claimed`, the
+    language declared in the file.
     """
     if len(text) < SHORT_TEXT:
         return detect_language_heuristic(text) or claimed
@@ -290,9 +291,9 @@ class RecogniseStep:
     def run(
         self, job: DocumentJob, pages: Sequence[Page], sections: tuple[Section, ...]
     ) -> tuple[Sequence[Page], tuple[Section, ...]]:
-        """Recognise the text on scanned pages. Return all pages, and the sections with new start positions.
+        """Recognise the text on scanned pages. Returns all pages, and the sections at their new start positions.
 
-        Raises `NoTextInPdf` if no page has any text, `SettingsError` without a recognition engine, `ProviderError` and
+        Raises `NoTextInPdf` if no page has text, `SettingsError` without a recognition engine, `ProviderError` and
         `DocumentError`. Finished pages are kept after an error.
         """
         awaited = list(job.document.ocr_pages)

@@ -1,7 +1,7 @@
 """Move a collection to a different embedding model, while searches keep using the current vectors.
 
-New vectors are stored in a table which no search reads. When they are complete, a single transaction swaps the vectors
-and the collection's model. The old vectors are kept, for undoing the move at no cost.
+New vectors are stored in a table which no search reads. When all are stored, a single transaction swaps the vectors and
+the collection's model. The old vectors are kept, to undo the move at no cost.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ NO_VECTOR = HalfVector([0.0])
 
 
 class MissingVector(NamedTuple):
-    """A chunk without a vector from the new model."""
+    """A chunk which has no vector from the new model yet."""
 
     document_id: UUID
     title: str
@@ -102,10 +102,7 @@ class MissingVector(NamedTuple):
 
 
 class Reembeddings:
-    """Estimate, confirm, cancel and undo a collection's moves to a different embedding model.
-
-    Changes need an administrator.
-    """
+    """Estimates, confirms, cancels and undoes moves to a different embedding model. Changes need an administrator."""
 
     def __init__(self, database: Database, providers: Providers) -> None:
         self._database = database
@@ -124,10 +121,10 @@ class Reembeddings:
         return reembedding
 
     def estimate(self, identity: Identity, collection_id: UUID, to_model: str) -> Reembedding:
-        """Estimate and store the cost of a move, without spending anything before `confirm`.
+        """Estimate and store the cost of a move. No money is spent before `confirm`.
 
-        Vectors still stored for this model are free. Raises `SettingsError` for an unusable model, and `InvalidInput`
-        if the collection uses the model already or a different move is open.
+        Vectors which are still stored for this model are free. Raises `SettingsError` for an unusable model, and
+        `InvalidInput` if the collection already uses the model or a different move is open.
         """
         require_admin(identity)
         embedder = self._other_embedder(identity, collection_id, to_model)
@@ -140,7 +137,7 @@ class Reembeddings:
         return self.get(identity.tenant_id, row[0])
 
     def cost_of(self, identity: Identity, collection_id: UUID, to_model: str) -> MoveCost:
-        """Estimate like `estimate`, without storing anything. Raises the same errors."""
+        """Estimate like `estimate`, but without storing. Raises the same errors."""
         require_admin(identity)
         embedder = self._other_embedder(identity, collection_id, to_model)
         with self._database.transaction(identity) as connection:
@@ -166,7 +163,7 @@ class Reembeddings:
         return MoveCost(chunks, tokens, cost)
 
     def undo(self, identity: Identity, switched: Reembedding) -> Reembedding:
-        """Estimate the move back to the old model. Only chunks added since the move cost anything."""
+        """Estimate a move back to the old model. Only chunks added since the last move cost anything."""
         if not switched.can_be_undone:
             raise InvalidInput(
                 "The search data of the old model has been removed. Move the collection to that model again instead."
@@ -174,7 +171,7 @@ class Reembeddings:
         return self.estimate(identity, switched.collection_id, switched.from_model)
 
     def confirm(self, identity: Identity, reembedding_id: UUID, *, enqueue: bool = True) -> Reembedding:
-        """Confirm the cost of a move, or retry a failed move, and queue the job."""
+        """Confirm the cost of a move, or retry a failed move. Queues the job."""
         require_admin(identity)
         with self._database.transaction(identity) as connection:
             parameters = {"id": reembedding_id, "tenant_id": identity.tenant_id}
@@ -184,7 +181,7 @@ class Reembeddings:
         return self.get(identity.tenant_id, reembedding_id)
 
     def cancel(self, identity: Identity, reembedding_id: UUID) -> None:
-        """Cancel an uncompleted move, and delete the new vectors."""
+        """Cancel an incomplete move, and delete the new vectors."""
         require_admin(identity)
         reembedding = self.get(identity.tenant_id, reembedding_id)
         with self._database.transaction(identity) as connection:
@@ -192,7 +189,7 @@ class Reembeddings:
                 _remove_vectors(connection, reembedding.collection_id, reembedding.to_model)
 
     def clean_up(self, identity: Identity, collection_id: UUID) -> None:
-        """Delete the vectors of earlier models. The last move can then no longer be undone."""
+        """Delete the vectors of earlier models. Afterwards, the last move cannot be undone."""
         require_admin(identity)
         with self._database.transaction(identity) as connection:
             for move in self.find(identity, collection_id=collection_id):
@@ -208,10 +205,9 @@ def find_missing(connection: Connection, collection_id: UUID, to_model: str) -> 
 
 
 def batches_of(missing: Sequence[MissingVector], size: int) -> list[list[MissingVector]]:
-    """Group chunks into batches, each with chunks from a single document.
+    """Group chunks into batches, each with chunks from a single document, to which the call is charged.
 
-    The call for a batch is then charged to this document. A batch repeated after an interruption counts as the same
-    call.
+    A batch repeated after an interruption is not charged again.
     """
     groups: dict[tuple[UUID, int], list[MissingVector]] = {}
     for chunk in missing:
@@ -220,7 +216,7 @@ def batches_of(missing: Sequence[MissingVector], size: int) -> list[list[Missing
 
 
 def switch(connection: Connection, move: Reembedding) -> bool:
-    """Swap vectors and model in the caller's transaction. Return False if vectors are missing."""
+    """Swap vectors and model, in the caller's transaction. Returns `False` if vectors are missing."""
     parameters: dict[str, Any] = {"id": move.id, "collection_id": move.collection_id, "to_model": move.to_model}
     connection.execute(queries["lock_collection"], parameters)  # publishing waits until the vectors are exchanged
     is_missing = connection.execute(queries["has_chunks_to_reembed"], parameters).fetchone()
@@ -244,10 +240,7 @@ def _remove_vectors(connection: Connection, collection_id: UUID, model: str) -> 
 
 
 class ReembeddingJob:
-    """Embed a collection's chunks with a new model, then switch to the new vectors.
-
-    A single worker at a time works on a move.
-    """
+    """Embeds a collection's chunks with a new model, then switches to the new vectors. Workers never share a move."""
 
     def __init__(
         self, control: JobControl, providers: Providers, ledger: Ledger, batch_embedder: BatchEmbedder
@@ -259,9 +252,10 @@ class ReembeddingJob:
         self._moves = Reembeddings(control.database, providers)
 
     def run(self, tenant_id: str, reembedding_id: UUID) -> Reembedding:
-        """Work on a move until searches use the new vectors. A permanent error is stored with the move.
+        """Work on a move until searches use the new vectors.
 
-        Raises `JobTaken`, `JobInterrupted`, and the errors in `TEMPORARY`, after which another run is possible.
+        A permanent error is stored with the move. Raises `JobTaken`, `JobInterrupted`, and the errors in `TEMPORARY`,
+        after which the job can be run again.
         """
         with self._control.claimed(tenant_id, reembedding_id):
             move = self._moves.get(tenant_id, reembedding_id)
@@ -300,7 +294,7 @@ class ReembeddingJob:
             self._note_costs(move)
 
     def _embed(self, move: Reembedding, missing: Sequence[MissingVector], embedder: Embedder, profile: Profile) -> None:
-        """Embed the missing chunks. Their vectors are stored apart from the vectors in use."""
+        """Embed the missing chunks. Their vectors are stored separately from the vectors in use."""
         total = max(move.chunks_total, len(missing))
         done = total - len(missing)
         batches = [

@@ -1,6 +1,7 @@
 """Suggest questions which a document answers, built from headings or written by a model.
 
-A question is kept if a free keyword search ranks an answer in this document first. Every suggestion has an answer.
+A question is kept only if a free keyword search finds an answer in this document in first place. Therefore every
+suggestion has an answer.
 """
 
 from __future__ import annotations
@@ -97,9 +98,9 @@ class SuggestStep:
         self._retriever = Retriever(database, by_words)
 
     def run(self, job: DocumentJob, pages: Sequence[Page], sections: Sequence[Section]) -> None:
-        """Choose suggested questions for a document, and store them. If this fails, the document gets no suggestions.
+        """Choose suggested questions for a document, and store them. After an error, the document has no suggestions.
 
-        Raises the errors in `TEMPORARY`, to try again later.
+        Raises the errors in `TEMPORARY`, after which the job can be run again.
         """
         try:
             questions = self._questions(job, sections, join_pages(pages))
@@ -134,9 +135,9 @@ class SuggestStep:
     def elsewhere(self, tenant_id: str, document_id: UUID, language: str) -> list[str]:
         """Choose questions in a language other than the document's, and store them for later readers.
 
-        Only headings with a known subject, like "Annual leave", are used: each subject is known in every language.
-        Questions are made when a language is first needed, because making them in advance would mean a dozen languages
-        for each document.
+        Only headings with a known subject, like "Annual leave", are used, because each subject is known in every
+        language. Questions are made when a language is first needed. Making them in advance would mean a dozen
+        languages for each document.
         """
         job = JobControl(self._database).job(tenant_id, document_id)
         pages, sections = find_text(self._database, tenant_id, document_id)
@@ -153,7 +154,7 @@ class SuggestStep:
         return questions
 
     def _is_answered(self, job: DocumentJob, candidate: CandidateQuestion, language: str) -> bool:
-        """Whether a keyword search ranks an answer in this document first."""
+        """Whether a keyword search finds an answer in this document in first place."""
         tenant_id = job.document.tenant_id
         asker = Identity(account_id=UUID(int=0), tenant_id=tenant_id, email="", name="program", role=Role.ADMIN)
         question = Question(text=candidate.text, identity=asker, collection=job.collection, language=language)
@@ -176,7 +177,7 @@ def candidates_from(
 ) -> list[CandidateQuestion]:
     """Build questions from a document's headings in the document's language, best first.
 
-    Questions with equal rank are spread evenly over the document. Without sections, the title is used.
+    Questions of equal rank are chosen evenly from the whole document. Without sections, the title is used.
     """
     if language not in TEMPLATES:
         return []
@@ -323,7 +324,9 @@ def _fold_passage(section: str, content: str) -> str:
 
 
 def _choose_evenly(candidates: Sequence[CandidateQuestion], limit: int) -> list[CandidateQuestion]:
-    """Choose up to `limit` candidates by rank. If a rank has too many candidates, choose evenly spread candidates."""
+    """Choose up to `limit` candidates by rank. If a rank has too many, choose candidates evenly spread over the
+    document.
+    """
     chosen: list[CandidateQuestion] = []
     for rank in sorted({candidate.rank for candidate in candidates}):
         alike = [candidate for candidate in candidates if candidate.rank == rank]
@@ -333,7 +336,7 @@ def _choose_evenly(candidates: Sequence[CandidateQuestion], limit: int) -> list[
 
 
 def bare(heading: str) -> str:
-    """Remove the number from a heading. From "제3조(육아휴직)", return the title in brackets."""
+    """Remove the number from a heading. For "제3조(육아휴직)", return the title in brackets."""
     bare_text = LABELLED.sub("", NUMBERING.sub("", " ".join(heading.split()))).strip(" .:–—-#*")
     match = re.fullmatch(r"[(（](.+)[)）]", bare_text)
     return match[1] if match else bare_text
@@ -368,7 +371,7 @@ def _lower_heading(heading: str, names: frozenset[str], language: str) -> str:
 
 
 def small(text: str, language: str) -> str:
-    """Convert to lower case; in Turkish, I becomes ı and İ becomes i."""
+    """Convert to lower case. In Turkish, I becomes ı and İ becomes i."""
     return (text.replace("İ", "i").replace("I", "ı") if language == "tr" else text).lower()
 
 
@@ -379,9 +382,9 @@ def capitalised(text: str, language: str) -> str:
 
 
 def varied(items: Iterable[Item], form: Callable[[Item], str], limit: int) -> list[Item]:
-    """Choose up to `limit` items in order, preferring question forms chosen least until now.
+    """Choose up to `limit` items in order, preferring the question forms which were chosen least often before.
 
-    `form` returns an item's form, for example the first words.
+    `form` returns an item's question form, for example the first words.
     """
     rest = list(dict.fromkeys(items))
     chosen: list[Item] = []
@@ -394,9 +397,9 @@ def varied(items: Iterable[Item], form: Callable[[Item], str], limit: int) -> li
 
 
 def form_of(question: str) -> str:
-    """Return a question without the subject: the first words, or in scripts without spaces the end.
+    """Return a question's form, without the subject: the first words or, in scripts without spaces, the end.
 
-    If the subject precedes a colon, return the text after the colon.
+    If a colon separates the subject from the question, returns the text after the colon.
     """
     subject, colon, rest = question.partition(": ")
     if colon and subject.strip():

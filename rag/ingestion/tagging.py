@@ -1,6 +1,6 @@
 """Tag documents and chunks with a chat model: summary, topics, questions, and tags like topic or crime_type.
 
-The profile names a chunk's tags. If tagging fails, {} is stored and counted, and tagging can be repeated.
+The profile names the tags for chunks. If tagging fails, {} is stored and counted, and tagging can be repeated.
 """
 
 from __future__ import annotations
@@ -161,9 +161,9 @@ def messages_for_chunk(content: str, vocabulary: Vocabulary | None = None) -> li
 
 
 def chunk_tags_from_answer(answer: str, fields: Sequence[str], vocabulary: Vocabulary | None = None) -> dict[str, Any]:
-    """Parse a model's JSON answer into tags; {} if the answer does not fit the schema.
+    """Parse a model's JSON answer into tags, or return {} for an answer which does not fit the schema.
 
-    Allowed words get the vocabulary's spelling, which filters need.
+    Allowed words get the vocabulary's spelling, because filters compare the spelling.
     """
     spelled = {name: {_fold(word): word for word in words} for name, words in (vocabulary or {}).items()}
     try:
@@ -192,7 +192,7 @@ def _short(value: Any) -> str | None:
 
 @dataclass(frozen=True)
 class Tagged:
-    """The result of tagging: tags, and a reason. After a failure, tags are {} and the reason is a sentence."""
+    """The result of tagging: the tags and a reason. After a failure, the tags are {} and the reason is a sentence."""
 
     tags: Mapping[str, Any]
     failure: str
@@ -208,9 +208,10 @@ class TagStep:
         self._calls = calls
 
     def run(self, job: DocumentJob, pages: Sequence[Page]) -> str:
-        """Tag the document, and its chunks if the profile has tags for them. Return a sentence about failures, or "".
+        """Tag the document and, if the profile has tags for chunks, the chunks. Returns a sentence about failures, or
+        "".
 
-        Raises the errors in `WAITED_FOR`; finished tags are kept.
+        Raises the errors in `WAITED_FOR`. Finished tags are kept.
         """
         self._control.stop_if_asked()
         model = self._providers.translation_model_for(job.profile) if job.document.generate_metadata else None
@@ -271,7 +272,7 @@ class TagStep:
 def _attempt(model: ChatModel, receipt: Receipt, tag: Callable[[CompletionModel], Mapping[str, Any]]) -> Tagged:
     """Call `tag` with the model.
 
-    Errors become a sentence, because missing tags do not fail a document; only a refused key and spent credit are
+    Errors become a sentence, because a document without tags is still usable. Only a refused key and spent credit are
     raised.
     """
     try:

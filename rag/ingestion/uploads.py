@@ -1,4 +1,4 @@
-"""Accept files: check, unlock, store by content hash, and create documents."""
+"""Accept files: check and unlock them, store them by content hash, and create documents."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ DEFAULT_OPTIONS = UploadOptions()
 
 
 class Uploads:
-    """Check and store files, and create their documents; with a queue, also queue them for reading."""
+    """Checks and stores files, and creates their documents. With a queue, the documents are queued for reading."""
 
     def __init__(self, database: Database, files: Originals, sandbox: Sandbox, queue: JobQueue | None = None) -> None:
         self._database = database
@@ -63,9 +63,10 @@ class Uploads:
         *,
         added_by: Identity | None = None,
     ) -> list[UUID]:
-        """Add a file, and attachments in a folder named after the file. Return document ids, the file's id first.
+        """Add a file, and the attachments in a folder named after the file. Returns the document ids, the file's id
+        first.
 
-        Attachments which cannot be read, or are stored already, are skipped. Raises `InvalidInput` for an unknown
+        Attachments which cannot be read, or are already stored, are skipped. Raises `InvalidInput` for an unknown
         chunking method or PDF type, a `DocumentError` for an unusable file, and `DocumentAlreadyStored`.
         """
         tenant_id, host = collection.tenant_id, display_name(file_name)
@@ -107,10 +108,9 @@ class Uploads:
         added_by: Identity | None = None,
         queue: JobQueue | None = None,
     ) -> UUID:
-        """Add a file without attachments, and return the document's id. With `queue`, the document is queued in the
-        same transaction.
+        """Add a file without the attachments, and return the document's id. Raises the errors from `add`.
 
-        Raises the errors raised by `add`.
+        With `queue`, the document is queued in the same transaction.
         """
         tenant_id = collection.tenant_id
         profile = profile_of(collection)
@@ -165,7 +165,7 @@ class Uploads:
 
 
 def _free_name(name: str, used_names: Set[str]) -> str:
-    """Return the name, numbered if taken: "Plan.pdf", "Plan (2).pdf"."""
+    """Return a name which is not used yet, numbered if necessary: "Plan.pdf", "Plan (2).pdf"."""
     stem, dot, ending = name.rpartition(".")
     numbered = (f"{stem} ({number}){dot}{ending}" for number in count(2))
     return next(free for free in chain([name], numbered) if free not in used_names)
@@ -210,7 +210,7 @@ def _require_new(
 ) -> None:
     """Raise `DocumentAlreadyStored` if the collection has a document with this content.
 
-    An earlier version from the document to replace is allowed.
+    An earlier version of the document to replace may have the same content.
     """
     copies = find_copies(database, collection, sha256)
     present = next((d for d in copies if d.status is not DocumentStatus.SUPERSEDED), None)
@@ -264,10 +264,10 @@ ALL_BLANK = N_("This file holds no text. Check it on your computer and upload it
 
 
 def reading_message(pages: Sequence[Page], *, awaiting: Sequence[int] = (), assumed: int = 0) -> str:
-    """Return a sentence for administrators about problems on pages, or "".
+    """Return a sentence for administrators about problems on pages, or "" without problems.
 
-    `awaiting` are the pages which will be recognised after confirmation. The estimate assumes `assumed` characters for
-    each.
+    `awaiting` are the numbers of pages which will be recognised after confirmation. `assumed` is the character count
+    which the estimate assumes for each.
     """
     sentences = []
     if awaiting:
@@ -285,7 +285,7 @@ def reading_message(pages: Sequence[Page], *, awaiting: Sequence[int] = (), assu
 
 
 def no_text_message(pages: Sequence[Page]) -> str:
-    """Return a sentence on why a document has no text: its pages are scans, or their text is unusable."""
+    """Return a sentence which says why a document has no text: the pages are scans, or their text is unusable."""
     if all_blank(pages):
         return ALL_BLANK
     scanned = [page.number for page in pages if BLANK_PAGE not in page.warnings]
@@ -295,12 +295,12 @@ def no_text_message(pages: Sequence[Page]) -> str:
 
 
 def all_blank(pages: Sequence[Page]) -> bool:
-    """Whether every page is blank: then recognition would find no text."""
+    """Whether every page is blank. Recognition would then find no text."""
     return bool(pages) and all(BLANK_PAGE in page.warnings for page in pages)
 
 
 def on_pages(sentences: tuple[str, str], numbers: Sequence[int], **values: str) -> str:
-    """Return a sentence about pages, in the singular or plural, with the numbers filled in."""
+    """Return a sentence about pages, in the singular or plural, with their numbers filled in."""
     return sentences[len(numbers) > 1].format(pages=page_list(numbers), **values)
 
 

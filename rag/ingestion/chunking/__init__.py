@@ -1,8 +1,9 @@
 """Split pages into chunks. Pure and deterministic: the same input gives the same chunks.
 
-A chunk's content is exactly `text[start:end]` in the joined text, with two exceptions: `markdown` puts repository facts
-before it, and a chunk starting inside a table has the table's heads before it, except in `recursive`. The chunks
-together hold all text except blank space, in order. No chunk exceeds its method's limit, apart from text put before it.
+A chunk's content is exactly `text[start:end]` in the joined text, with two exceptions. `markdown` puts the repository's
+details before the content. A chunk which starts inside a table gets the table's column headings before the content,
+except in `recursive`. Together, the chunks hold all text except blank space, in order. No chunk exceeds its method's
+limit, not counting text put before the content.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from rag.types import Chunk, ChunkingMethod, Page, Section
 
 
 class ChunkSizes(TypedDict):
-    """The characters in a chunk: the maximum, the overlap with the previous chunk, and the minimum."""
+    """A chunk's size in characters: the maximum, the overlap with the previous chunk, and the minimum."""
 
     chunk_size: int
     overlap: int
@@ -147,7 +148,7 @@ def chunk_document(
 def sheets_of(
     pages: Sequence[Page], sections: Sequence[Section]
 ) -> list[tuple[int, Sequence[Page], Sequence[Section]]]:
-    """Split a workbook into sheets: each sheet's start in the text, its pages, and its sections.
+    """Split a workbook into sheets. For each sheet, returns the start in the text, the pages and the sections.
 
     A sheet begins at a section with level 1. The returned sections' starts are relative to the sheet's start.
     """
@@ -195,10 +196,10 @@ def facts_of(chunks: Sequence[Chunk]) -> dict[str, Any]:
 
 
 def sizes_for(profile: Profile, method: ChunkingMethod) -> ChunkSizes:
-    """Return the chunk sizes for a method: the profile's, if they are meant for this method, else the method's
-    defaults.
+    """Return the chunk sizes for a method.
 
-    A profile's sizes are meant for the profile's method, and for methods with the same default sizes.
+    The profile's sizes are used for the profile's method, and for methods with the same default sizes. Other methods
+    use their default sizes.
     """
     usual, chunking = SIZES.get(method), profile.chunking
     if method == "generic" and chunking.generic_chunk_size:

@@ -1,4 +1,4 @@
-"""Split Markdown into sections by headings, each after the facts about its repository.
+"""Split Markdown into sections by headings, each preceded by details about the repository.
 
 Required by source 001 in docs/sources.md, section 2.4.
 """
@@ -62,9 +62,8 @@ def headings_of(text: str) -> list[Heading]:
 
 
 def markdown_pieces(text: str, file_name: str, limits: Chunking) -> list[Piece]:
-    """Split each section into pieces with about 600 words, at most 800.
-
-    Each piece starts with the facts about the repository.
+    """Split each section into pieces of about 600 words, at most 800. Each piece starts with details about the
+    repository.
     """
     front = FRONT.match(text)
     before = front[0].strip() if front else ""

@@ -1,4 +1,4 @@
-"""Split a text by length: anywhere, where a reader would pause, at sentences, at separators, within pages, by topic."""
+"""Split a text: anywhere, at natural breaks, at sentences, at separators, within pages, or by topic."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def smart_spans(
 def spans_of_parts(
     boundaries: Boundaries, parts: Sequence[tuple[int, int]], chunk_size: int, overlap: int, minimum: int
 ) -> list[tuple[int, int]]:
-    """Split each part of a text separately, so that no span crosses parts."""
+    """Split each part of a text separately. No span crosses from one part into the next."""
     return [
         span for start, end in parts for span in _spans_within(boundaries, start, end, chunk_size, overlap, minimum)
     ]
@@ -105,7 +105,7 @@ def _start_of_next(boundaries: Boundaries, start: int, end: int, overlap: int) -
 def _start_of_last(boundaries: Boundaries, low: int, stop: int, chunk_size: int, overlap: int, minimum: int) -> int:
     """Move the last chunk's start back until the chunk has `minimum` characters.
 
-    The new start is a section, paragraph, sentence or word start.
+    If possible, the new start is the start of a section, paragraph, sentence or word.
     """
     earliest = max(low + 1, stop - chunk_size)
     latest = max(stop - max(minimum, overlap), earliest)
@@ -167,8 +167,8 @@ def recursive_spans(
 ) -> Iterator[tuple[int, int]]:
     """Yield the spans of LangChain's `RecursiveCharacterTextSplitter`, with at most `chunk_size` characters.
 
-    A text is split at the first separator it contains, and each piece starts with its separator. Short pieces are
-    merged; longer pieces are split at the following separators, and finally at any character.
+    A text is split at the first separator which it contains. Each piece starts with its separator. Short pieces are
+    merged. Longer pieces are split at the following separators, and finally at any character.
     """
     yield from _recursive_spans(text, 0, len(text), chunk_size, overlap, [s for s in separators if s])
 
@@ -220,9 +220,7 @@ def paged_spans(
 
 
 def generic_spans(text: str, chunk_size: int) -> list[Span]:
-    """Return spans filled with whole paragraphs, up to `chunk_size` characters; longer paragraphs are cut at sentence
-    ends.
-    """
+    """Return spans of whole paragraphs, up to `chunk_size` characters. Longer paragraphs are split at sentence ends."""
     spans: list[Span] = []
     boundaries = Boundaries(text)
     start = paragraph = 0
@@ -261,14 +259,14 @@ def semantic_spans(
     breaks: Sequence[int],
     embedder: Embedder,
 ) -> list[tuple[int, int]]:
-    """Split by topic into spans up to `chunk_size` characters; longer topics are split like `smart`."""
+    """Split by topic into spans up to `chunk_size` characters. Longer topics are split like `smart`."""
     boundaries = Boundaries(text, breaks)
     parts = topics(boundaries, minimum, embedder)
     return spans_of_parts(boundaries, parts, chunk_size, overlap, minimum)
 
 
 def topics(boundaries: Boundaries, minimum: int, embedder: Embedder) -> list[tuple[int, int]]:
-    """Return the spans of text with a single topic, each with at least `minimum` characters."""
+    """Return the spans of text about one topic, each with at least `minimum` characters."""
     text = boundaries.text
     cuts = sorted({*boundaries.sentences, *boundaries.paragraphs, *boundaries.sections})
     sentences = [(a, b) for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True) if text[a:b].strip()]
@@ -294,9 +292,9 @@ def topics(boundaries: Boundaries, minimum: int, embedder: Embedder) -> list[tup
 
 
 def gap_distances(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Return the cosine distance between the texts before and after each gap, from 0 to 2, shape (texts - 1,).
+    """Return the cosine distance (0 to 2) between the texts before and after each gap, shape (texts - 1,).
 
-    Each side is represented by the sum of the few nearest vectors.
+    The few vectors nearest to the gap are summed on each side.
     """
     sums = np.vstack([np.zeros(vectors.shape[1]), np.cumsum(vectors, axis=0, dtype=np.float64)])
     gaps = np.arange(1, len(vectors))

@@ -1,4 +1,4 @@
-"""Get documents from other places than uploads: websites, drives, folders, GitHub, boards, vector store exports.
+"""Get documents from websites, drives, folders, GitHub, notice boards and vector store exports.
 
-`sync` makes a collection equal to a source, `runs` does this on request, `registry` makes each kind of source.
+`sync` makes a collection equal to a source, `runs` does this on request, and `registry` creates sources by kind.
 """

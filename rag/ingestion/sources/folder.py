@@ -1,4 +1,4 @@
-"""Read the files in a folder or a ZIP archive. Links and names which point outside, and huge files, are refused."""
+"""Read the files in a folder or a ZIP archive. Links and names which point outside are refused, and huge files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_BYTES = 4 * 1024**3
 
 @dataclass(frozen=True)
 class FoundFile:
-    """A file to ingest: name, path as shown to people, and content or the reason why there is none."""
+    """A file to ingest: name, path for display, and content, or the reason why there is no content."""
 
     name: str
     place: str
@@ -39,8 +39,8 @@ class FoundFile:
 def files_at(path: Path, limits: ExtractionLimits) -> Iterator[FoundFile]:
     """Yield the readable files at a path, sorted by name. The path is a file, a folder, or a ZIP archive.
 
-    Left out are hidden files, links out of the folder, and archives within archives. A file which may not be unpacked
-    has the reason in `refusal`. Raises `InvalidInput` if a whole archive is unusable.
+    Hidden files, links out of the folder, and archives within archives are left out. If a file may not be unpacked,
+    `refusal` says why. Raises `InvalidInput` if a whole archive is unusable.
     """
     if path.is_dir():
         yield from _files_in_folder(path, limits)
@@ -92,7 +92,7 @@ def _read_file(path: Path, place: str, limits: ExtractionLimits) -> FoundFile:
 
 
 def without_shared_folders(places: Sequence[str]) -> list[str]:
-    """Remove leading folders which all paths share, like a ZIP file's only folder. Country names stay."""
+    """Remove the leading folders which all paths share, like the only folder in a ZIP file. Country names stay."""
     parts = [PurePosixPath(place).parts for place in places]
     levels = zip(*(part[:-1] for part in parts), strict=False)
     shared = len(list(takewhile(lambda level: len(set(level)) == 1 and not countries_in(level[0]), levels)))
@@ -128,7 +128,7 @@ class FolderSource:
         self._limits = limits
 
     def items(self) -> Iterator[SourceItem]:
-        """Yield every file, identified by its path in the folder."""
+        """Yield every file. The path in the folder identifies a file."""
         for file in files_at(self._folder, self._limits):
             yield SourceItem(
                 key=file.place,
@@ -140,12 +140,12 @@ class FolderSource:
             )
 
     def expected(self) -> int:
-        """Count the files there are now."""
+        """Count the files in the folder."""
         return count_files(self._folder, self._limits)
 
 
 def allowed_folder(path: str, settings: Settings) -> Path:
-    """Return a folder which any tenant's collection may import. Raises `InvalidInput` outside RAG_SYNC_FOLDERS."""
+    """Return a folder which collections of any tenant may import. Raises `InvalidInput` outside RAG_SYNC_FOLDERS."""
     folder = Path(path).expanduser().resolve()
     roots = [Path(root).expanduser().resolve() for root in settings.sync_folders.split(os.pathsep) if root.strip()]
     if not any(folder == root or root in folder.parents for root in roots):

@@ -1,7 +1,7 @@
-"""Give access to a source's documents here to the groups which have access at the source.
+"""Let groups which can read a source's documents there read them here too.
 
-A collection has a single set of groups: the groups with access to the source folder. Only files which all these groups
-may read are imported, so nobody reads more here than at the source.
+A collection has a single set of groups: the groups which can read the source folder. Only files which all these groups
+may read are imported. Therefore nobody can read more here than at the source.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LEFT_OUT = N_("Documents left out because some readers of this collection may no
 
 @dataclass(frozen=True, kw_only=True)
 class Readers:
-    """The groups with read access to a file or folder at its source, or everybody there."""
+    """The groups which may read a file or folder at its source, or everybody there."""
 
     groups: frozenset[str] = frozenset()
     is_everybody: bool = False
@@ -38,7 +38,7 @@ class Readers:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names of our groups, () for everybody. Raises `InvalidInput` for a name which is too long."""
+        """Return the names of our groups, or () for everybody. Raises `InvalidInput` if a name is too long."""
         return () if self.is_everybody else tuple(sorted({normal_group(name) for name in self.groups} - {""}))
 
 
@@ -56,7 +56,7 @@ EVERYBODY = Readers(is_everybody=True)
 
 
 def require_groups(readers: Readers) -> Readers:
-    """Return the readers. Raises `InvalidInput` if no group has access: a collection without groups would be open to
+    """Return the readers. Raises `InvalidInput` if there are no groups, because the collection would be open to
     everybody.
     """
     if not readers.is_everybody and not readers.names:
@@ -73,7 +73,7 @@ def note_of_left_out(count: int) -> str:
 
 
 class SharedFolderSource(ABC):
-    """A shared folder on a service which reports who may read each file, and the changes since the last sync."""
+    """A shared folder on a service which reports who may read each file, and reports changes since the last sync."""
 
     def __init__(self, *, has_readers: bool, state: Mapping[str, Any] | None) -> None:
         self._has_readers = has_readers
@@ -83,7 +83,9 @@ class SharedFolderSource(ABC):
 
     @property
     def state(self) -> dict[str, Any]:
-        """Return the state for the next sync: the known entries, and the position after which changes are requested."""
+        """Return the state for the next sync: the known files and folders, and the position in the service's list of
+        changes.
+        """
         return self._state
 
     def readers(self) -> tuple[str, ...] | None:
@@ -98,7 +100,7 @@ class SharedFolderSource(ABC):
         return self._readers.names
 
     def expected(self) -> int:
-        """Return 0: unknown, because folders and other files are in the same list."""
+        """Return 0 for "unknown", because the service's list also has folders and unreadable files."""
         return 0
 
     @abstractmethod

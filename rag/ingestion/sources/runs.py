@@ -1,4 +1,4 @@
-"""Run syncs: people, commands, schedules and events request them, and the queue does them."""
+"""Run syncs. People, commands, schedules and events request them, and the queue runs them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ SourceMaker = Callable[[Collection, Mapping[str, Any]], Source]
 
 
 class SourceEvents(Protocol):
-    """Stores change events sent by a source, and syncs the items named in the events."""
+    """Stores change events sent by a source, and syncs the items which the events name."""
 
     kind: str
 
@@ -75,7 +75,7 @@ class SourceEvents(Protocol):
         queue: JobQueue,
         control: JobControl,
     ) -> SyncReport:
-        """Sync the items named in all stored events, and return the report."""
+        """Sync the items which stored events name, and return the report."""
         ...
 
 
@@ -95,7 +95,7 @@ class SourceSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class SyncRun:
-    """A row in `sync_runs`, with the changed documents' costs so far."""
+    """A row in `sync_runs`, with the changed documents' costs up to now."""
 
     id: UUID
     collection_id: UUID
@@ -123,9 +123,9 @@ class SyncRun:
 
 
 class Syncs:
-    """Requests and runs syncs, and reports on them. Thread-safe; only one worker at a time syncs a collection.
+    """Requests and runs syncs, and reports on them. Thread-safe. Only one worker at a time syncs a collection.
 
-    `makers` has a function for each kind of source; `usual` returns the default kind for a profile.
+    `makers` has a function which creates a source for each kind. `usual` returns the default kind for a profile.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class Syncs:
     # Sources of documents
 
     def sources(self, collection: Collection) -> list[SourceSettings]:
-        """List the collection's sources; without any, the profile's default source."""
+        """List the collection's sources. Without any, returns the profile's default source."""
         sources = self._database.fetch_all(
             collection.tenant_id, "find_sources", SourceSettings, collection_id=collection.id
         )
@@ -162,9 +162,9 @@ class Syncs:
         return [SourceSettings(collection_id=collection.id, kind=kind, settings={})]
 
     def default_collection(self, who: Who) -> Collection | None:
-        """Return the collection synced by default: the oldest notice board, with the sample board last.
+        """Return the collection synced by default: the oldest notice board; sample boards come last.
 
-        Without a notice board, the oldest collection with a source is returned, if any.
+        Without a notice board, returns the oldest collection with a source, if any.
         """
         collections = find_collections(self._database, who)
         kinds: dict[UUID, set[str]] = {c.id: set() for c in collections}
@@ -189,7 +189,7 @@ class Syncs:
         *,
         secrets: Mapping[str, str] | None = None,
     ) -> None:
-        """Set a source for a collection's documents; `secrets` are settings which are encrypted and never shown.
+        """Set a source for a collection's documents. `secrets` are settings which are encrypted and never shown.
 
         Raises `InvalidInput` for unsuitable settings.
         """
@@ -227,9 +227,9 @@ class Syncs:
         *,
         secrets: Mapping[str, str] | None = None,
     ) -> list[str]:
-        """Open a source without storing anything, and return the titles of the first documents.
+        """Open a source without storing anything, and return the first documents' titles.
 
-        Raises `InvalidInput` for a source without readable documents, and the errors raised by reading it.
+        Raises `InvalidInput` for a source without readable documents, and the errors from reading the source.
         """
         _require_administrator_of(identity, collection)
         with self._open_source(collection, kind, {**settings, **(secrets or {})}) as source:
@@ -244,7 +244,7 @@ class Syncs:
         self._database.execute(identity, "drop_source", collection_id=collection.id, kind=kind)
 
     def follow_again(self, identity: Identity, collection: Collection, source: SourceSettings) -> None:
-        """Follow a dropped source again, with the earlier settings, encrypted keys and schedule."""
+        """Follow a dropped source again, with the earlier settings, encrypted secrets and schedule."""
         _require_administrator_of(identity, collection)
         row = {"collection_id": collection.id, "kind": source.kind}
         settings = {**row, "settings": Jsonb(source.settings), "secrets": source.secrets}
@@ -255,9 +255,10 @@ class Syncs:
     def set_schedule(
         self, identity: Identity, collection: Collection, every_minutes: int | None, *, kind: str | None = None
     ) -> list[SourceSettings]:
-        """Sync a source every `every_minutes` minutes, first after this time; `None` means only on request.
+        """Sync a source every `every_minutes` minutes, for the first time after this interval. `None` means only on
+        request.
 
-        Without `kind`, the schedule is set for all sources in the collection. Returns the changed sources. Raises
+        Without `kind`, the schedule is set for all sources of the collection. Returns the collection's sources. Raises
         `InvalidInput`.
         """
         _require_administrator_of(identity, collection)
@@ -277,10 +278,7 @@ class Syncs:
         return self.sources(collection)
 
     def source(self, collection: Collection, kind: str, settings: Mapping[str, Any]) -> Source:
-        """Make the object which reads a followed folder, website or bucket.
-
-        Raises `InvalidInput` for an unknown `kind`.
-        """
+        """Create the object which reads a source of this kind. Raises `InvalidInput` for an unknown `kind`."""
         if kind not in self._makers:
             raise InvalidInput(f"There is no source of the kind {kind!r}. Choose one of: {', '.join(self._makers)}.")
         return self._makers[kind](collection, settings)
@@ -297,7 +295,7 @@ class Syncs:
     # Asking
 
     def request(self, identity: Identity, collection: Collection) -> list[SyncRun]:
-        """Queue a sync with each source which has no queued sync; return the queued syncs. Raises `InvalidInput`."""
+        """Queue a sync for each source which has no queued sync. Returns the queued syncs. Raises `InvalidInput`."""
         _require_administrator_of(identity, collection)
         sources = self._required_sources(collection)
         ids = []
@@ -315,9 +313,8 @@ class Syncs:
         return self._database.fetch_all(who, "find_runs", SyncRun, **parameters)
 
     def run_due(self, tenant_id: str, collection_id: UUID) -> None:
-        """Queue the syncs which are due, and the next call of this function. Called by the queue's worker.
-
-        Raises `TenantSuspended`.
+        """Queue the syncs which are due, and the next call of this function. Called by a worker. Raises
+        `TenantSuspended`.
         """
         where = {"collection_id": collection_id}
         # All in one transaction: after a kill no request was made, and the work is repeated.
@@ -330,7 +327,7 @@ class Syncs:
     # Doing
 
     def run(self, tenant_id: str, collection_id: UUID) -> None:
-        """Do a collection's queued syncs, and sync the items named in events. Called by the queue's worker.
+        """Run a collection's queued syncs, and sync the items named in events. Called by a worker.
 
         Raises `JobTaken`, `JobInterrupted`, and the errors in `TEMPORARY`, after which the job is run again.
         """
@@ -345,9 +342,10 @@ class Syncs:
             self._follow_events(collections[0])
 
     def sync_now(self, identity: Identity, collection: Collection, *, allow_empty: bool = False) -> SyncReport:
-        """Sync with every source in the caller's thread, for the command line. Changed documents are left to the queue.
+        """Sync with every source in the caller's thread, for the command line. The queue processes the changed
+        documents.
 
-        Raises `InvalidInput` without a source, `JobTaken`, and the errors raised by reading the sources.
+        Raises `InvalidInput` without a source, `JobTaken`, and the errors from reading the sources.
         """
         _require_administrator_of(identity, collection)
         self._control.stop_if_suspended(collection.tenant_id)
@@ -365,7 +363,7 @@ class Syncs:
         return report
 
     def _run_one(self, collection: Collection, run_id: UUID, kind: str) -> None:
-        """Do a queued sync. An error is written to the sync's row in `sync_runs`."""
+        """Run a queued sync. An error is stored in the sync's row in `sync_runs`."""
         source = next((s for s in self.sources(collection) if s.kind == kind), None)
         if source is None:
             self._end(collection, run_id, SyncReport(), N_("The collection no longer follows this source."))
@@ -383,7 +381,7 @@ class Syncs:
     def _compare(
         self, collection: Collection, run_id: UUID, stored: SourceSettings, *, allow_empty: bool = False
     ) -> SyncReport:
-        """Sync with a source and store the outcome. Errors are raised, and must be stored by the caller."""
+        """Sync with a source and store the outcome. The caller must store a raised error."""
         tenant_id, reported_at = collection.tenant_id, 0.0
         self._database.execute(tenant_id, "begin_run", run_id=run_id)
 
@@ -451,7 +449,7 @@ class Syncs:
     # Events
 
     def receive(self, tenant_id: str, payload: Mapping[str, Any], *, collection: Collection | None = None) -> bool:
-        """Accept an event from a table of posts, and queue its work. Return whether the event is new.
+        """Accept an event from a table of posts, and queue the work. Returns whether the event is new.
 
         Raises `InvalidInput` for a malformed event, `NotFound` if no collection follows the table, and
         `TenantSuspended`.
@@ -466,10 +464,7 @@ class Syncs:
     def _following(
         self, connection: Connection, payload: Mapping[str, Any], collection: Collection | None
     ) -> list[tuple[Collection, Mapping[str, Any]]]:
-        """Find the collections which follow the database table named in an event.
-
-        Raises `NotFound` without a collection which follows the table.
-        """
+        """Find the collections which follow the database table named in an event. Raises `NotFound` without any."""
         with connection.cursor(row_factory=class_row(Collection)) as cursor:
             all_of_them = {"collection_id": collection.id if collection else None, "collection_name": None}
             chosen = cursor.execute(queries["find_collections"], all_of_them).fetchall()

@@ -1,6 +1,6 @@
 """Keep a collection equal to a source, for example a table of posts, a folder, or a GitHub account.
 
-A source lists its items with a hash or a time. Only changed items are loaded, stored as the document's next version,
+A source lists items, each with a hash or a time. Only changed items are loaded, stored as the document's next version,
 and queued. A sync without changes is free. After a kill, the sync starts again and skips finished items.
 """
 
@@ -45,7 +45,7 @@ class SourceContent:
 
 @dataclass(frozen=True, kw_only=True)
 class SourceItem:
-    """An item listed by a source. `key` identifies the item there and never changes."""
+    """An item listed by a source. `key` identifies the item at the source and never changes."""
 
     key: str
     #: Time of the last change, or `None` if unknown to the source.
@@ -59,10 +59,11 @@ class SourceItem:
 
 
 class Source(Protocol):
-    """A provider of items. `kind` is its name in the tables; a collection may have one source of each kind.
+    """A provider of items.
 
-    If a source has a `state`, it is stored, and passed to the next sync as the setting `state`. `notes` are sentences
-    about items left out, shown with the sync.
+    `kind` is the source's name in the tables; a collection may have one source of each kind. If a source has a `state`,
+    this is stored, and passed to the next sync as the setting `state`. `notes` are sentences about items left out; they
+    are shown with the sync.
     """
 
     kind: str
@@ -72,7 +73,9 @@ class Source(Protocol):
         ...
 
     def expected(self) -> int:
-        """Estimate the number of items, for the progress bar; 0 if the number is unknown before listing."""
+        """Estimate the number of items for the progress bar, or return 0 if the number is only known after listing
+        them.
+        """
         ...
 
 
@@ -105,7 +108,7 @@ class SyncReport:
         return self.added + self.updated + self.unchanged + self.failed
 
     def with_one(self, outcome: str, document_id: UUID | None = None, problem: str = "") -> SyncReport:
-        """Add 1 to the count of an outcome, and return the new report."""
+        """Return a report in which the count for `outcome` is 1 higher."""
         report = replace(self, **{outcome: getattr(self, outcome) + 1})
         if document_id is not None:
             report = replace(report, documents=(*self.documents, document_id))
@@ -114,7 +117,7 @@ class SyncReport:
 
 @dataclass(frozen=True, kw_only=True)
 class KnownItem:
-    """The last sync's record about an item: hash or time, and the document."""
+    """The last sync's record for an item: hash or time, and document."""
 
     key: str
     updated_at: datetime | None
@@ -139,10 +142,12 @@ def sync_collection(
 ) -> SyncReport:
     """Make the writer's collection equal to the source: add, update and remove documents.
 
-    Changed documents are queued; without a queue, the caller processes the documents in the report. `on_progress(done,
-    total)` is called after each item; `total` is 0 if unknown. An unreadable item is counted, and its document is kept.
-    Raises `InvalidInput` if the source suddenly lists no items, unless this is allowed, and the errors raised by
-    `source.items`; in both cases no document is removed.
+    Changed documents are queued. Without a queue, the caller must process the documents in the report.
+    `on_progress(done, total)` is called after each item; `total` is 0 if unknown. An unreadable item is counted, and
+    its document is kept.
+
+    Raises the errors from `source.items`, and `InvalidInput` if the source suddenly lists no items, unless
+    `allow_empty` is set. In both cases no document is removed.
     """
     items_by_key = writer.known_items()
     report, keys = SyncReport(), set[str]()
@@ -195,7 +200,9 @@ class SyncWriter:
         return {item.key: item for item in items}
 
     def follow(self, item: SourceItem, before: KnownItem | None, report: SyncReport) -> SyncReport:
-        """Apply an item's current state at the source to its document, and add the outcome to the report."""
+        """Update an item's document to the item's current state at the source. Returns the report with the outcome
+        added.
+        """
         if before is not None and before.is_same_as(item):
             return report.with_one("updated" if self._renew_metadata(item, before) else "unchanged")
         try:
@@ -217,7 +224,7 @@ class SyncWriter:
         return report.with_one("added" if is_new else "updated", document_id)
 
     def remove(self, key: str, before: KnownItem | None, *, updated_at: datetime | None = None) -> None:
-        """Remove an item's document with all versions, and mark the item as gone."""
+        """Remove an item's document with all versions, and mark the item removed."""
         tenant_id = self._collection.tenant_id
         original_id = before.original_id if before else None
         with self._database.transaction(tenant_id) as connection:
@@ -233,7 +240,7 @@ class SyncWriter:
         return {"collection_id": self._collection.id, "kind": self._kind}
 
     def _renew_metadata(self, item: SourceItem, before: KnownItem) -> bool:
-        """Store metadata which changed although the text did not. Returns whether any changed."""
+        """Store changed metadata of an item with unchanged text. Returns whether anything changed."""
         with self._database.transaction(self._collection.tenant_id) as connection:
             parameters = {"original_id": before.original_id, "metadata": Jsonb(dict(item.metadata))}
             renewed = connection.execute(queries["renew_metadata"], parameters).rowcount if item.metadata else 0
@@ -242,7 +249,7 @@ class SyncWriter:
         return bool(renewed)
 
     def _title_of_same(self, content: SourceContent) -> str:
-        """Return the title of a document with the same content which was not added by this source, or ""."""
+        """Return the title of a document with the same content which this source did not add, or ""."""
         digest = hashlib.sha256(content.content).hexdigest()
         with self._database.transaction(self._collection.tenant_id) as connection:
             parameters = {**self._where, "file_path": f"{digest[:2]}/{digest}", "digest": content.source_hash or digest}
