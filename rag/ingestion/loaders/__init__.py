@@ -1,7 +1,7 @@
 """Convert files to pages: the functions `check`, `load` and `attached`.
 
-They run in the sandbox process, which imports the loaders before confinement; the application imports no loader.
-`values` has what they take and return, and `format_table` lists the formats.
+They run in the sandbox process, which imports the loaders before confinement. The application imports no loader.
+`values` has their parameters and results, and `format_table` lists the formats.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def _warn_if_blank(page: Page) -> Page:
 
 
 def attached(content: bytes, file_name: str, options: LoadOptions = DEFAULT_OPTIONS) -> list[AttachedFile]:
-    """Return the attached files in a format which can be read, by their endings.
+    """Return the files attached to a file, in readable formats.
 
-    The size limit for a single file applies to all of them together. Images are left out, because most images in emails
-    belong to signatures. Raises `DocumentError`s.
+    The endings of their names tell the formats. All files together must not exceed the size limit for a single file.
+    Images are left out, because most images in emails belong to signatures. Raises `DocumentError`s.
     """
     loader = _loader_for(content, file_name, "", options)
     files: list[AttachedFile] = []

@@ -1,6 +1,6 @@
-"""Unpack a ZIP archive safely. Refused are links, names outside the archive, and files too large when unpacked.
+"""Unpack a ZIP archive safely. Links, names outside the archive, and files too large when unpacked are refused.
 
-Each archive is unpacked in a separate process, which has only the archive open, and returns only bytes and names.
+Each archive is unpacked in a separate process, which can read only the archive and returns only bytes and names.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NAME_ENCODINGS = ("cp437", "cp949")
 
 
 class Archive:
-    """An open archive with the readable files. Raises `InvalidInput` if the whole archive is unusable.
+    """An open archive, with the readable files. Raises `InvalidInput` if the whole archive is unusable.
 
     Hidden files, nested archives and unreadable formats are left out.
     """
@@ -51,7 +51,7 @@ class Archive:
             raise InvalidInput("This archive is damaged and cannot be opened. Pack it again.") from exc
 
     def refusal(self, entry: zipfile.ZipInfo) -> str:
-        """Return the reason why a file may not be unpacked, or "" if it may."""
+        """Return the reason why a file may not be unpacked, or "" if unpacking is allowed."""
         path = PurePosixPath(name_of(entry))
         if path.is_absolute() or ".." in path.parts or ":" in path.parts[0]:
             return N_("The name of this file points to a place outside the archive.")
@@ -70,7 +70,7 @@ class Archive:
         return ""
 
     def unpack(self, entry: zipfile.ZipInfo) -> tuple[bytes, str]:
-        """Unpack a file. Return its bytes and "", or b"" and the reason why the file cannot be unpacked."""
+        """Unpack a file. Returns bytes and "", or b"" and the reason why the file cannot be unpacked."""
         if refusal := self.refusal(entry):
             return b"", refusal
         try:
@@ -83,7 +83,8 @@ class Archive:
 def _require_short_list(file: IO[bytes]) -> None:
     """Raise `InvalidInput` if the archive's file list would fill the memory.
 
-    The size is read by `ZipFile`'s private function: in a forged archive, `ZipFile` will use the same size.
+    `ZipFile`'s private function reads the list's size, because `ZipFile` will later use the same, possibly forged,
+    size.
     """
     end = zipfile._EndRecData(file)  # type: ignore[attr-defined]  # noqa: SLF001, RUF100
     if end is not None and end[zipfile._ECD_SIZE] > MOST_LIST_BYTES:  # type: ignore[attr-defined]  # noqa: SLF001, RUF100
@@ -103,7 +104,7 @@ def _readable_entries(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
 
 
 def name_of(entry: zipfile.ZipInfo) -> str:
-    """Return the entry's name with plain slashes, decoding names written by Korean Windows."""
+    """Return the entry's name with plain slashes. Names written by Korean Windows are decoded."""
     name = entry.filename
     if not entry.flag_bits & 0x800:
         try:
@@ -126,7 +127,7 @@ def _read(packed: IO[bytes], most: int) -> bytes:
 
 
 def main(descriptor: int, memory_mb: int, order: str) -> None:
-    """Serve tasks for the archive open under this file descriptor, until stdin ends."""
+    """Serve tasks for the archive open under the file descriptor `descriptor`, until stdin ends."""
     answers = answers_to_parent()
     for encoding in NAME_ENCODINGS:
         codecs.lookup(encoding)

@@ -1,7 +1,7 @@
-"""Convert a post's attachments to text: describe pictures, summarise documents, name all other files.
+"""Convert a post's attachments to text: describe images, summarise documents, and name all other files.
 
 Required by source 000 in docs/sources.md, section 2. An attachment's text is data, never an instruction. Without a
-model only the name is stored, with a note.
+model, only the name is stored, with a note.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ NOTES = {
 
 
 class AttachmentReader(Protocol):
-    """Loads an untrusted file, or converts an image to PNG; for example the sandbox."""
+    """Loads an untrusted file, or converts an image to PNG. The sandbox is an example."""
 
     def load(self, content: bytes, *, file_name: str) -> ExtractedDocument: ...
 
@@ -113,9 +113,9 @@ def describe_attachment(
 ) -> AttachmentText:
     """Describe an image in at most 500 characters, or summarise a PDF or text file in at most 800.
 
-    For other kinds of files, only the name is returned. The text is Korean for `ko`, else English. If a file or model
-    fails, the note explains this. Raises `ProviderUnavailable`, `ProviderQuotaExhausted` and `ProviderKeyRejected`,
-    which are worth another try.
+    For other kinds of files, only the name is returned. The text is Korean if `language` is `ko`, else English. If the
+    file or the model fails, `note` says why. Raises `ProviderUnavailable`, `ProviderQuotaExhausted` and
+    `ProviderKeyRejected`, because a later attempt may succeed.
     """
     kind = attachment_kind(file_name, len(content), limits=limits)
     if kind not in ("image", "document"):
@@ -150,7 +150,7 @@ def describe_attachment(
 
 
 def shortened(text: str, limit: int) -> str:
-    """Shorten a text to at most `limit` characters, if possible after a sentence in the second half."""
+    """Shorten a text to at most `limit` characters. If possible, the text ends after a sentence in the second half."""
     text = text.strip()
     if len(text) <= limit:
         return text

@@ -1,4 +1,4 @@
-"""Normalise characters: ligatures, spaces and line ends which look alike become the same characters."""
+"""Normalise characters: convert ligatures, spaces and line ends which look alike to the same characters."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Decode text: by byte order mark, in UTF-8, by the declared encoding, or by the letters which appear.
+"""Decode text by byte order mark, in UTF-8, by the declared encoding, or by the letters which appear.
 
-Most bytes can be decoded in several East Asian encodings, but only the right encoding gives common letters: kana,
-common Chinese characters, common Korean syllables. Standards are tried before the larger Windows encodings which extend
-them.
+Most bytes can be decoded in several East Asian encodings. Only the right encoding gives common letters: kana, common
+Chinese characters, common Korean syllables. Standards are tried before the larger Windows encodings which extend them.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ UNDECODED = "\ufffd"
 
 @dataclass(frozen=True)
 class Decoded:
-    """A decoded text with the encoding. `is_guessed` is true if the encoding was not declared by the file."""
+    """A decoded text with the encoding. `is_guessed` is true if the file did not declare the encoding."""
 
     text: str
     encoding: str
@@ -81,17 +80,17 @@ class Decoded:
 
 
 def decode(content: bytes) -> tuple[str, str]:
-    """Decode bytes and return the text with its encoding. Undecodable bytes become U+FFFD; raises nothing."""
+    """Decode bytes and return the text. Undecodable bytes become U+FFFD. Never raises."""
     result = decoded(content)
     return result.text, result.encoding
 
 
 def decoded(content: bytes, declared: str = "") -> Decoded:
-    """Decode bytes by byte order mark, in UTF-8, by the declared encoding, or in the most likely encoding. Raises
-    nothing.
+    """Decode bytes by byte order mark, in UTF-8, by the declared encoding, or in the most likely encoding. Never
+    raises.
 
-    `declared` is the charset named in an email. Charsets with 7-bit bytes are tried first, because their bytes are also
-    valid UTF-8.
+    `declared` is the charset named in an email. 7-bit charsets are tried first, because their bytes are also valid
+    UTF-8.
     """
     if SEVEN_BITS.match(declared) and content.isascii() and (name := _usable_encoding(content, declared)) is not None:
         return Decoded(content.decode(name, "replace"), name)
@@ -127,10 +126,7 @@ def _first_usable(content: bytes, names: Sequence[str]) -> str | None:
 
 
 def _detect_utf16(content: bytes) -> str | None:
-    """Detect UTF-16 without a byte order mark.
-
-    In most UTF-16 texts, many bytes at even or at odd positions are zero.
-    """
+    """Detect UTF-16 without a byte order mark: many bytes at even positions, or many at odd positions, are zero."""
     sample = content[:LOOKED_AT]
     if len(sample) < 4 or len(content) % 2 or b"\0" not in sample:
         return None
@@ -185,8 +181,9 @@ def _guess_encoding(content: bytes) -> str:
 
 
 def _odd_words(text: str) -> int:
-    """Count words which suggest a wrong encoding: with mixed scripts, signs between letters, or a capital after a
-    lower-case letter beyond ASCII.
+    """Count the words which suggest a wrong encoding.
+
+    These mix scripts, or have signs between letters, or a capital after a lower-case letter beyond ASCII.
     """
     return sum(ODD.search(word) is not None or _scripts(word) > 1 for word in BEYOND_ASCII.findall(text))
 
@@ -205,8 +202,8 @@ def _scripts(word: str) -> int:
 class Family:
     """The encodings for an East Asian language, by Python name.
 
-    `standard` is tried first, then the larger `encodings`. `common` is the range (first, last) of lead bytes with which
-    the language's common characters start.
+    `standard` is tried first, then the larger `encodings`. `common` is the lead bytes' range (first, last) for the
+    language's common characters.
     """
 
     standard: str
@@ -235,7 +232,7 @@ PUNCTUATION_MARKS = frozenset("。、・「」『』（）：；！？，．〜�
 
 
 def east_asian_encoding(content: bytes) -> str | None:
-    """Return the East Asian encoding, or `None` if the bytes look like a different language."""
+    """Return the East Asian encoding, or `None` if the bytes look like text in a different language."""
     high = len(HIGH.findall(content))
     if not high or len(NEIGHBOURING.findall(content)) < LEAST_NEIGHBOURING * high:
         return None

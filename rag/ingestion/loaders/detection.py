@@ -1,4 +1,4 @@
-"""Recognise a file's format, and check that the content fits the file's name."""
+"""Detect a file's format, and check the content against the file's name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ FOREIGN_SIGNATURES = (
 def kind_of(content: bytes, file_name: str, mime_type: str = "") -> FileKind:
     """Detect a file's format by the name's ending, else by the first bytes, else by the declared type.
 
-    A file named .pdf always counts as a PDF, for a precise error from the PDF loader. Raises `FileKindUnknown`.
+    For a file named .pdf, the format is always PDF, because the PDF loader raises a more precise error. Raises
+    `FileKindUnknown`.
     """
     ending = re.search(r"\.[^./\\]+$", file_name.lower())
     formats = file_formats()
@@ -52,7 +53,7 @@ def media_type_of(content: bytes, file_name: str, mime_type: str = "") -> str:
 
 
 def require_as_named(loader: Loader, content: bytes, file_name: str) -> None:
-    """Raise `FileNotAsNamed` if the content does not have the format which the file name says.
+    """Raise `FileNotAsNamed` if the content is not in the format of the file's name.
 
     A text file may contain markup, but no binary data.
     """

@@ -1,7 +1,7 @@
 """Load Word documents (.docx): the visible text in order, with headings as sections. Runs in the sandbox process.
 
-`word.story` writes the text. As a check, all characters in the package are counted, which finds text missing in the
-result. The page's warnings name missing text and content which is not text.
+`word.story` writes the text. All characters in the package are counted again, to find text which is missing in the
+result. The page's warnings name missing text, and content which is not text.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ UNREAD = {
 
 
 def load_docx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
-    """Load a Word document as a single page, with a line per table row, and with the file's properties.
+    """Load a Word document with the file's properties: a single page, with a line for each table row.
 
     Raises `FileProtected` for a protected file, `FileTooLarge` for a file too large when unpacked, else `FileDamaged`.
     """
@@ -57,7 +57,7 @@ def load_docx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extract
 
 
 def check_docx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
-    """Check that the file is a valid package. Raises the errors of `load_docx`."""
+    """Check that the file is a valid package. Raises the errors from `load_docx`."""
     require_docx(content, options.limits)
     return CheckedFile(page_count=1)
 
@@ -111,8 +111,9 @@ def _load_document(package: WordPackage) -> ExtractedDocument:
 
 
 def _note_form(properties: Any) -> str | None:
-    """Return the number format for footnotes or endnotes: `None` for the default, "" if their numbers restart in the
-    document.
+    """Return the number format of footnotes or endnotes.
+
+    Returns `None` for the default, and "" if the numbers restart within the document.
     """
     if (value(child(properties, "w:numRestart")) or "continuous") != "continuous":
         return ""
@@ -122,7 +123,7 @@ def _note_form(properties: Any) -> str | None:
 def _margins(package: WordPackage, main: str, story: Story, has_even: bool) -> tuple[list[Line], list[Line], int]:
     """Return the lines in visible headers, the lines in visible footers, and the number of characters in both.
 
-    Repeated lines are returned only the first time, but counted each time.
+    A repeated line is returned only the first time, but counted each time.
     """
     above: list[Line] = []
     below: list[Line] = []
@@ -153,7 +154,10 @@ def _margins(package: WordPackage, main: str, story: Story, has_even: bool) -> t
 
 
 def joined_lines(lines: Iterable[Line], notes: Notes) -> tuple[str, tuple[Section, ...]]:
-    """Join lines to a text, with notes after their sentences. Also return the sections, which start at headings."""
+    """Join lines to a text, with footnotes after the sentences which refer to them.
+
+    Also returns the sections, which start at headings.
+    """
     joined: list[str] = []
     sections: list[Section] = []
     position = 0

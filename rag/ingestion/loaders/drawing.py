@@ -1,4 +1,4 @@
-"""Read drawings in Office documents: the text in boxes and shapes; pictures, charts and diagrams are counted."""
+"""Read drawings in Office documents: the text in boxes and shapes. Images, charts and diagrams are only counted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Drawn:
 
 
 def drawn_in(root: Any) -> Drawn:
-    """Read a drawing's visible shapes. Where a drawing has several alternatives, only the first is read."""
+    """Read the visible shapes in a drawing. If a drawing is stored in several versions, only the first is read."""
     drawn = Drawn()
     _walk(root, drawn)
     return drawn
@@ -49,7 +49,7 @@ def _walk(element: Any, drawn: Drawn) -> None:
 
 
 def paragraphs_of(body: Any) -> Iterator[str]:
-    """Yield the paragraphs in a text body, each on one line, without empty paragraphs."""
+    """Yield the paragraphs in a text body, each on a single line. Empty paragraphs are left out."""
     for paragraph in body.iter(A + "p"):
         text = "".join(text_of_run(run) for run in paragraph)
         if text := " ".join(text.split()):
@@ -57,7 +57,7 @@ def paragraphs_of(body: Any) -> Iterator[str]:
 
 
 def text_of_run(run: Any) -> str:
-    """Return the text in a run or field, a blank for a line break, and "" for struck-through text."""
+    """Return the text of a run or field. A line break gives a blank, struck-through text gives ""."""
     name = local_name(run)
     if name == "br":
         return " "

@@ -1,8 +1,8 @@
-"""Load mails (.eml): header fields, then the text. Attached files are named, and can be extracted.
+"""Load emails (.eml): header fields, then the text. Attached files are named, and can be extracted.
 
-A mail inside the mail becomes a separate page with its header fields. If the text exists in several forms, plain text
-is read, unless HTML has much more text. Header fields are cut before parsing, because Python's parsers are slow on long
-fields. Other mail formats are converted to mails first, and loaded with `load_mail`.
+An attached email becomes a separate page with header fields. If the text exists in several formats, plain text is read,
+unless HTML has much more text. Header fields are cut before parsing, because Python's parsers are slow on long fields.
+Other email formats are first converted, and then loaded with `load_mail`.
 """
 
 from __future__ import annotations
@@ -105,17 +105,17 @@ def load_eml(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extracte
 
 
 def check_eml(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
-    """Check that the file is an email, and count the attached emails. Raises the errors of `load_eml`."""
+    """Check that the file is an email, and count the attached emails. Raises the errors from `load_eml`."""
     return guarded(lambda: CheckedFile(page_count=len(load_mail(parse_mail(content), options).pages)))
 
 
 def attached_to_eml(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Iterator[tuple[str, bytes]]:
-    """Yield the files attached to an email, and to emails inside, with the errors of `load_eml`."""
+    """Yield the files attached to an email, and to emails inside. Raises the errors from `load_eml`."""
     yield from files_attached_to(guarded(lambda: parse_mail(content)), options)
 
 
 def files_attached_to(mail: Message, options: LoadOptions) -> Iterator[tuple[str, bytes]]:
-    """Yield name and content of the files attached to a mail, and to mails inside."""
+    """Yield name and content of the files attached to an email, and to emails inside."""
     waiting, count = [(mail, 0)], 0
     while waiting and count < options.limits.maximum_pages:
         each, depth = waiting.pop(0)
@@ -144,7 +144,7 @@ def parse_mail(content: bytes) -> Message:
 
 
 def load_mail(mail: Message, options: LoadOptions) -> ExtractedDocument:
-    """Load a parsed mail as a page, and each attached mail as a further page. Raises the errors of `load_eml`."""
+    """Load a parsed email as a page, and each attached email as a further page. Raises the errors from `load_eml`."""
     pages: list[Page] = []
     sections: list[Section] = []
     position = 0
@@ -220,7 +220,7 @@ def _header_fields(mail: Message) -> tuple[dict[str, str], list[str]]:
 def _decode_field(value: str, warnings: list[str]) -> str:
     """Decode a header field with encoded words (RFC 2047), or with raw bytes in a guessed encoding.
 
-    Adds to `warnings` if an encoding is guessed.
+    If an encoding is guessed, a warning is added to `warnings`.
     """
     raw = value.encode("utf-8", "surrogateescape")
     if not raw.isascii():
@@ -285,9 +285,9 @@ def _enclosed_mails(part: Message) -> list[Message]:
 
 
 def _choose_alternative(forms: Sequence[_Body]) -> _Body:
-    """Choose between plain text and HTML versions: the first with text, unless a later version has much more.
+    """Choose between plain text and HTML versions: the first with text, unless a later version has much more text.
 
-    Files and emails attached to the rest are added to the choice.
+    The files and emails attached to the other versions are added to the chosen version.
     """
     best = next((form for form in forms if form.parts), forms[0] if forms else _Body())
     for form in forms:
@@ -335,7 +335,7 @@ def _read_leaf(part: Message, body: _Body, *, is_first: bool) -> None:
 
 
 def _attached_mail(part: Message, kind: str, name: str | None) -> Message | None:
-    """Return the email in an attached file; `None` for damaged emails and for files which are not emails."""
+    """Return the email in an attached file, or `None` for damaged emails and other files."""
     formats = [loader for loader in file_formats().mails if loader.is_installed]
     if not any(kind == loader.media_type or (name or "").lower().endswith(loader.endings) for loader in formats):
         return None

@@ -29,7 +29,7 @@ WITH_AMOUNTS = 0.5
 
 
 def with_tables(lines: Sequence[str]) -> list[str]:
-    """Return the lines with tables rewritten: a line for each row, with separated cells. Other lines stay unchanged."""
+    """Rewrite the tables among these lines: a line for each row, with separated cells. Other lines stay unchanged."""
     rewritten: list[str] = []
     end = 0
     for first, last, rows in tables_in(lines):

@@ -1,6 +1,6 @@
-"""List the file formats: the core's, and those of integrations, which are found by name.
+"""List the file formats of the core and of the installed integrations.
 
-The file picker, archives, folders, the sandbox, the API and the pages' sentences read the formats from here.
+The file picker, archives, folders, the sandbox, the API and the texts on the pages read the formats from here.
 CONTRIBUTING.md explains how to add a format.
 """
 
@@ -209,7 +209,7 @@ CORE = (
 
 @dataclass(frozen=True)
 class FileFormats:
-    """All formats, in the order of lists, and where to find one."""
+    """All formats, in display order, with functions to find a format."""
 
     loaders: tuple[Loader, ...]
 
@@ -227,7 +227,7 @@ class FileFormats:
 
     @cached_property
     def installed(self) -> tuple[Loader, ...]:
-        """The formats which can be read."""
+        """The formats with installed packages."""
         return tuple(loader for loader in self.loaders if loader.is_installed)
 
     @cached_property
@@ -239,7 +239,7 @@ class FileFormats:
         return tuple(loader for loader in self.loaders if loader.parses_mail)
 
     def picture_of(self, content: bytes) -> Loader | None:
-        """Return the picture format with these bytes, or `None` for other files."""
+        """Return the image format of a file, or `None` for other files."""
         return next((loader for loader in self.pictures if loader.is_sure(content)), None)
 
 
@@ -251,7 +251,10 @@ def file_formats() -> FileFormats:
 
 
 def in_order(core: tuple[Loader, ...], contributed: tuple[Loader, ...]) -> tuple[Loader, ...]:
-    """Sort the formats for lists: an integration's follow the core's which they name, or come last."""
+    """Sort the formats for display.
+
+    An integration's format comes after the core format which it names, or at the end.
+    """
     places = {loader.kind: place for place, loader in enumerate(core)}
     return tuple(sorted((*core, *contributed), key=lambda loader: places.get(loader.after or loader.kind, len(places))))
 
@@ -268,15 +271,15 @@ def is_hidden(path: PurePath) -> bool:
 
 
 def is_readable(path: PurePath) -> bool:
-    """Whether to read a file in a folder: the name has a known ending, and nothing in the path is hidden.
+    """Whether to read a file in a folder: the name has a known ending, and no part of the path is hidden.
 
-    Also true without the format's packages: the refusal then names them.
+    Also true if the format's packages are missing, because the error then names the packages.
     """
     return path.suffix.lower() in file_formats().by_ending and not is_hidden(path)
 
 
 def is_followed(path: PurePath) -> bool:
-    """Whether a source imports a file: readable and not an image, because shared drives are full of photographs."""
+    """Whether a source imports a file: readable files, except images, because shared drives are full of photographs."""
     return is_readable(path) and not file_formats().by_ending[path.suffix.lower()].pillow_format
 
 

@@ -1,7 +1,7 @@
-"""Load HTML posts from notice boards as text, without editors' markup, hidden text and page furniture; tables as rows.
+"""Load the text in HTML posts from notice boards, with tables in rows. Markup, hidden text and navigation are left out.
 
-lxml parses them: it accepts anything editors write and never fetches. The visible text is counted again and compared
-with the result, so that a page can name unread text.
+lxml parses the posts, because lxml accepts anything which editors write, and never fetches. The visible text is counted
+again and compared with the result, and a page's warnings name unread text.
 """
 
 from __future__ import annotations
@@ -99,9 +99,9 @@ class Walk:
 
 
 def load_html(content: bytes, options: LoadOptions = DEFAULT_OPTIONS, *, styles: str = "") -> ExtractedDocument:
-    """Load a post with its sections; `metadata` may have `links` (text, url) and `backdated_at`.
+    """Load a post with sections. `metadata` may have `links` (text, url) and `backdated_at`.
 
-    `styles` are style sheets from other files. Raises `FileEmpty` for a post without text.
+    `styles` is the text of separate style sheets. Raises `FileEmpty` for a post without text.
     """
     source = decoded(content)
     tree, is_complete = parsed(FOREIGN.sub("", source.text))
@@ -165,7 +165,7 @@ def read_text(element: Any) -> str:
 
 
 def parsed(source: str) -> tuple[Any, bool]:
-    """Parse the document; also return whether all text was parsed."""
+    """Parse the document. Also returns whether all text was parsed."""
     # A declared encoding would be applied to the text, which is already decoded.
     source = re.sub(r"^\s*<\?xml[^>]*\?>", "", source.replace("\0", ""))
     # Word's conditional comments: between them is the text for other programs.
@@ -245,7 +245,7 @@ def _input(element: Any, walk: Walk) -> str:
 
 
 def _chosen_options(element: Any, walk: Walk) -> str:
-    """Return a `select` element's chosen options, by default the first in a drop-down.
+    """Return a `select` element's chosen options, in a drop-down by default the first.
 
     A list box gives all visible options, each with a tick box.
     """
@@ -354,7 +354,7 @@ def _inner(element: Any, walk: Walk, depth: int, *, keep_lines: bool = False) ->
 
 
 def _find_notes(tree: Any, walk: Walk, unused: Set[str] = frozenset()) -> None:
-    """Store short footnotes in `walk`, by id, for insertion into the sentences which link to them.
+    """Store short footnotes in `walk` by id, to be inserted into the sentences which refer to them.
 
     Footnotes with an id in `unused` are skipped.
     """
@@ -398,7 +398,7 @@ NOTE_NAME = re.compile(r"footnote|endnote|noteref|_ftn|_edn|cite_note")
 
 
 def is_note(element: Any, rules: StyleRules) -> bool:
-    """Whether an element may be a footnote: few child elements, and all text visible."""
+    """Whether an element may be a footnote: few child elements, and only visible text."""
     parts = list(islice(element.iter(etree.Element), MOST_IN_NOTE))
     if len(parts) == MOST_IN_NOTE or any(part.tag in NOT_IN_NOTES or part.tag in DROPPED for part in parts):
         return False
@@ -418,7 +418,7 @@ def _note_text(element: Any) -> Iterator[str]:
 
 
 def is_mark(link: Any) -> bool:
-    """Whether a link is a footnote reference: superscript, or with a class, role or address which names footnotes."""
+    """Whether a link is a footnote reference: superscript, or with a class, role or address which says so."""
     if not (link.get("href") or "").startswith("#") or not NOTE_MARK.fullmatch(link.text_content().strip()):
         return False
     named = " ".join(link.get(name) or "" for name in ("class", "role", "epub:type", "href"))
@@ -464,7 +464,7 @@ def _table(table: Any, walk: Walk, depth: int) -> Iterator[str]:
 
 
 def is_layout(table: Any) -> bool:
-    """Whether a table is only used for layout, judging by role, number of columns, and blocks in the cells."""
+    """Whether a table is only used for layout: the role, the column count, and blocks in cells decide."""
     if (table.get("role") or "").lower() in ("presentation", "none"):
         return True
     rows = [[cell for cell in row if cell.tag in ("td", "th")] for row in _rows_in(table)]
@@ -530,9 +530,10 @@ WIDEST, TALLEST = 200, 1000
 
 
 def rows_of(table: Any, text_of: Callable[[Any], str]) -> Iterator[list[str | None]]:
-    """Yield a table's rows as cell texts from left to right, so that every row can be read alone.
+    """Yield a table's rows, each with the cells' texts from left to right.
 
-    A cell over several columns is followed by `None` for each further column.
+    A cell over several rows is repeated in each row. A cell over several columns is followed by `None` for each further
+    column.
     """
     # By column: the text of a cell reaching into later rows, and the number of these rows.
     reaching: dict[int, tuple[str | None, int]] = {}
@@ -564,7 +565,7 @@ def rows_of(table: Any, text_of: Callable[[Any], str]) -> Iterator[list[str | No
 
 
 def head_rows_of(table: Any) -> int:
-    """Count the first rows with column names: rows in `thead`, or rows with several `th` only."""
+    """Count the header rows at the start: rows in `thead`, or rows with only `th` cells, at least two."""
     count = 0
     for row in _rows_in(table):
         cells = [cell.tag for cell in row if cell.tag in ("td", "th")]

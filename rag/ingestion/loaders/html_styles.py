@@ -1,4 +1,4 @@
-"""Tell how an HTML page's styles change its text: which elements they hide, strike out or raise."""
+"""Find the elements which an HTML page's styles hide, strike through, raise or lower."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ MACHINE_IDS = frozenset({"hwpeditorboardcontent"})
 
 @dataclass(frozen=True)
 class Look:
-    """The CSS properties of an element which matter for reading: hidden, struck through, superscript or subscript,
+    """The CSS properties which matter for reading an element: hidden, struck through, superscript or subscript,
     colours.
     """
 
@@ -78,7 +78,7 @@ PLAIN = Look()
 def look_of(style: str, place: int = 0) -> Look:
     """Parse the properties which matter for reading from a CSS style.
 
-    `place` is the rule's index in the document: for colours, the last rule wins.
+    `place` is the rule's index in the document. If several rules set a colour, the last wins.
     """
     if not style:
         return PLAIN
@@ -108,8 +108,8 @@ def _shift_of(style: str) -> str:
 class StyleRules:
     """The rules in a document's style sheets.
 
-    A key in `by_mark` is an element's name ("" for any element), "." or "#", and a class name or an id. Rules with the
-    same key are merged in advance, to keep reading each element fast.
+    A key in `by_mark` has three parts: an element's name ("" for any element), "." or "#", and a class name or an id.
+    Rules with the same key are merged in advance, because looking up each element must be fast.
     """
 
     by_mark: Mapping[tuple[str, str, str], Look] = field(default_factory=dict)
@@ -117,7 +117,7 @@ class StyleRules:
     backgrounds: dict[Any, bool] = field(default_factory=dict)
 
     def look_of(self, element: Any) -> Look:
-        """Return an element's properties from the rules and the style attribute."""
+        """Return an element's properties from the rules and from the style attribute."""
         look = look_of(element.get("style") or "", OWN_STYLE)
         if not self.by_mark:
             return look
@@ -130,7 +130,7 @@ class StyleRules:
 
 
 def style_rules(tree: Any, styles: str = "") -> StyleRules:
-    """Return the rules in a document's embedded style sheets, and in `styles`, the text from separate style sheets."""
+    """Return the rules in a document's embedded style sheets and in `styles`, the text of separate style sheets."""
     embedded = (sheet.text or "" for sheet in tree.iter("style"))
     sheets = COMMENT.sub("", "\n".join((styles, *embedded))[:STYLES_LOOKED_AT])
     looks: dict[tuple[str, str, str], Look] = {}
@@ -162,7 +162,7 @@ def is_hidden(element: Any, rules: StyleRules) -> bool:
 
 
 def is_struck(element: Any, rules: StyleRules) -> bool:
-    """Whether an element is struck through, like text which is no longer valid."""
+    """Whether an element is struck through."""
     return element.tag in ("del", "s", "strike") or rules.look_of(element).is_struck
 
 

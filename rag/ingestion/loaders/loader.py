@@ -1,4 +1,4 @@
-"""Describe a file format to the product in a single value."""
+"""Define the value which describes a file format to the product."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Serving = Literal["shown", "as text", "saved"]
 class Loader:
     """A file format: how files are recognised, the functions which load them, and how the product treats them.
 
-    Functions are named "module:name"; a module name with a dot in front belongs to this package. The module which
-    creates the `Loader` must not import third-party packages: they may not be installed.
+    Functions are named "module:name". A module name which starts with a dot belongs to this package. The module which
+    creates the `Loader` must not import third-party packages, because they may not be installed.
     """
 
     kind: FileKind
@@ -60,14 +60,14 @@ class Loader:
 
     @property
     def modules(self) -> tuple[str, ...]:
-        """Return the full names of the modules with its functions."""
+        """Return the full names of the modules with the loader's functions."""
         places = (self.loads, self.checks, self.attaches, self.parses_mail, self.decoding)
         modules = (place.partition(":")[0] for place in places if place)
         return tuple(dict.fromkeys(importlib.util.resolve_name(module, __package__) for module in modules))
 
 
 def function_of(place: str) -> Callable[..., Any]:
-    """Import and return a loader's function. Raises `FileKindUnknown` if packages for it are missing."""
+    """Import and return a loader's function. Raises `FileKindUnknown` if required packages are missing."""
     module, _, name = place.partition(":")
     try:
         function: Callable[..., Any] = getattr(importlib.import_module(module, __package__), name)
@@ -79,5 +79,5 @@ def function_of(place: str) -> Callable[..., Any]:
 
 
 def packages_missing() -> FileKindUnknown:
-    """Return the refusal of a file in a format whose packages are not installed."""
+    """Return the error for a file in a format without installed packages."""
     return FileKindUnknown(PackagesMissing().message)

@@ -1,6 +1,4 @@
-"""Parse mails. Header fields keep their encoding, and long fields are cut, because Python's parsers are slow on
-them.
-"""
+"""Parse emails. Header fields stay encoded, and long fields are cut, because Python's parsers are slow on them."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ class _Policy(Compat32):
 
 
 class ConvertedMail(Message):
-    """An email made from a different format. `notes` are warnings about unread parts."""
+    """An email converted from a different format. `notes` are warnings about unread parts."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
-"""Load Markdown: headings and lists stay as written; links, footnotes and HTML tables are converted to text.
+"""Load Markdown. Links, footnotes and HTML tables are converted to text.
 
-Headings, lists, tables and emphasis stay as written, and so does everything between code marks. A footnote moves into
-the sentence which refers to it: `[^1]` alone is useless, and would look like a citation.
+Headings, lists, tables, emphasis and code stay unchanged. A footnote is moved into the sentence with the reference,
+because `[^1]` alone is useless and would look like a citation.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 
 
 def load_markdown(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
-    """Load Markdown as a reader sees the page, with headings as sections.
+    """Load Markdown in the form which readers see, with headings as sections.
 
-    Comments, front matter and struck-through text are left out. Footnotes are moved into the sentence which refers to
-    them.
+    Comments, front matter and struck-through text are left out. A footnote is moved into the sentence with the
+    reference.
     """
     source = decoded(content)
     text = source.text.replace("\r\n", "\n").removeprefix("\ufeff")
@@ -95,7 +95,7 @@ TAG = re.compile(r"</?[a-z][a-z0-9-]*(?:\s+[^<>]{0,2000})?/?>", re.IGNORECASE)
 
 
 def visible(text: str, read_table: Callable[[str], str]) -> str:
-    """Return Markdown as readers see the page. `read_table` returns the rows of HTML tables."""
+    """Convert Markdown to the text which readers see. `read_table` returns the rows of HTML tables."""
     return "".join(part if is_code else _visible(part, read_table) for part, is_code in _by_code(text))
 
 
@@ -122,9 +122,9 @@ def _visible(text: str, read_table: Callable[[str], str]) -> str:
 
 
 def _with_tables(text: str, read_table: Callable[[str], str]) -> str:
-    """Replace HTML tables by text rows.
+    """Replace HTML tables by rows of text.
 
-    Not done by a regular expression, which would scan the rest again for each unclosed table.
+    A regular expression would be slow, because the rest of the text is scanned again for each unclosed table.
     """
     folded, parts, at = text.lower(), list[str](), 0
     while (start := folded.find("<table", at)) >= 0 and (end := folded.find("</table", start)) >= 0:
@@ -159,7 +159,7 @@ LONGEST_QUOTED = 200
 
 @dataclass
 class Marks:
-    """Footnotes and struck-through text in a document: footnotes by label, numbered by first reference."""
+    """A document's struck-through text, and its footnotes by label. Footnotes are numbered by their first reference."""
 
     texts: dict[str, str] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
@@ -187,8 +187,9 @@ class Marks:
 
 
 def written_marks(text: str) -> tuple[str, str]:
-    """Convert footnotes, superscripts and subscripts to plain text ("m^2^" → "m²"). Also return the struck-through
-    text.
+    """Convert footnotes, superscripts and subscripts to plain text ("m^2^" → "m²").
+
+    Also returns the text which is struck through.
     """
     if not any(mark in text for mark in ("[^", "^[", "~", "^", "<")):
         return text, ""
@@ -237,9 +238,8 @@ def _blocks(lines: list[str]) -> Iterator[Block]:
 
 
 def _without_definitions(blocks: list[Block], marks: Marks) -> Iterator[Block]:
-    """Store short footnotes in `marks`, and yield all remaining blocks.
-
-    Long footnotes stay in the text, after their number.
+    """Store short footnotes in `marks`, and yield the remaining blocks. Long footnotes stay in the text, after their
+    number.
     """
     used = {
         match["label"] for block, is_code in blocks if not is_code for match in REFERENCE.finditer("\n".join(block))

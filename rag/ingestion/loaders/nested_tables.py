@@ -1,4 +1,4 @@
-"""Find the ruling lines of tables and boxes which are drawn inside a table's cell."""
+"""Find the ruling lines of tables and boxes inside a table's cell."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FEWEST_ACROSS, FEWEST_UPRIGHT = 2, 2
 
 
 def nested_frames(horizontal: Sequence[Segment], vertical: Sequence[Segment]) -> list[Box]:
-    """Return the bounds of nested tables and tick boxes, whose lines do not touch the outer table's lines."""
+    """Return the boxes of nested tables and tick boxes. Their lines do not touch the outer table's lines."""
     if len(vertical) < 2 * FEWEST_UPRIGHT + 1:
         return []
     across, upright = _merge(horizontal), _merge(vertical)

@@ -1,7 +1,7 @@
-"""Recognise the text on scanned pages, with a configured provider, else on this machine.
+"""Recognise the text on scanned pages, with a configured provider or on this machine.
 
-On this machine, RapidOCR reads with the models in its package; Tesseract, if installed, reads the scripts unknown to
-them. The caller chooses the pages.
+On this machine, RapidOCR uses the models in its package. Tesseract, if installed, reads the scripts which these models
+do not know. The caller chooses the pages.
 """
 
 from __future__ import annotations
@@ -84,10 +84,10 @@ NOTHING_FOUND = N_("Text recognition ({engine}) found no text on this page.")
 
 
 def pages_to_recognise(pages: Sequence[Page], pdf_type: PdfType = "auto") -> list[int]:
-    """Return the page numbers of pages without text, and of pages with a large image in addition to text.
+    """Return the numbers of pages without text, and of pages with a large image in addition to text.
 
     For a `scanned` PDF, all pages are returned, for a `digital` PDF none. Blank pages are left out, because recognition
-    would cost money and find nothing.
+    would cost money without finding text.
     """
     if pdf_type == "digital":
         return []
@@ -100,7 +100,7 @@ def pages_to_recognise(pages: Sequence[Page], pdf_type: PdfType = "auto") -> lis
 
 
 def recognition_engine(settings: Settings) -> str | None:
-    """Choose this installation's engine: the provider, else RapidOCR, else Tesseract; `None` if there is no engine."""
+    """Choose this installation's engine: the provider, else RapidOCR, else Tesseract, else `None`."""
     provider = settings.provider_for("ocr")
     return provider or (RAPIDOCR if has_rapidocr(settings) else TESSERACT if tesseract_program(settings) else None)
 
@@ -115,7 +115,7 @@ def tesseract_program(settings: Settings) -> str | None:
 
 
 def has_rapidocr(settings: Settings) -> bool:
-    """Whether RapidOCR is installed and switched on. For some systems RapidOCR does not exist."""
+    """Whether RapidOCR is installed and turned on. RapidOCR does not exist for all systems."""
     return settings.recognition == "builtin" and worker_for("recognition") is not None
 
 
@@ -137,7 +137,8 @@ class TextRecognition:
         tesseract: str | None,
         rapidocr: Sandbox | None = None,
     ) -> None:
-        """`provider` returns a cloud provider's recogniser, `tesseract` is the program's name, `rapidocr` the sandbox.
+        """`provider` returns a cloud provider's recogniser. `tesseract` is the program's name, and `rapidocr` the
+        sandbox.
 
         Each may be `None` if missing.
         """
@@ -148,17 +149,18 @@ class TextRecognition:
 
     @property
     def provider(self) -> TextRecogniser | None:
-        """Return the provider's recogniser. Without a key `None`: then RapidOCR or Tesseract is used, if installed."""
+        """Return the provider's recogniser, or `None` without a key. RapidOCR or Tesseract is then used, if installed.
+        """
         return self._provider()
 
     @property
     def engine(self) -> str | None:
-        """Return the engine's name, or `None` without an engine; documents then stay in the state `needs_ocr`."""
+        """Return the engine's name, or `None` without an engine. Documents then stay in the state `needs_ocr`."""
         provider = self.provider
         return provider.provider if provider else self._local_engine("")
 
     def interrupt(self) -> None:
-        """Stop RapidOCR's work: the callers get `ReadingTookTooLong`."""
+        """Stop RapidOCR. The callers get `ReadingTookTooLong`."""
         if self._rapidocr is not None:
             self._rapidocr.interrupt()
 
@@ -185,7 +187,7 @@ class TextRecognition:
         tenant_id: str = "",
         receipt: Receipt | None = None,
     ) -> tuple[Page, ...]:
-        """Return a batch of a PDF's pages with recognised text; their `method` is "ocr" if there is text.
+        """Recognise the text on some pages of a PDF, and return these pages. A page with text gets the `method` "ocr".
 
         `receipt` records the call to a provider. Raises `ProviderError`s, `DocumentError`s and, without an engine,
         `SettingsError`.
@@ -247,7 +249,7 @@ def with_recognised(pages: Sequence[Page], read: Sequence[Page]) -> tuple[Page, 
 
 
 def moved_sections(sections: Sequence[Section], before: Sequence[Page], after: Sequence[Page]) -> tuple[Section, ...]:
-    """Return the sections with new start positions, after the text on some pages changed.
+    """Return the sections with new start positions, after the text on some pages has changed.
 
     On a changed page, a section starts at the section's title.
     """
@@ -272,9 +274,10 @@ def run_tesseract(
     layout: str = LAYOUT,
     run: Callable[..., subprocess.CompletedProcess[bytes]] = subprocess.run,
 ) -> tuple[str, tuple[PageMark, ...]]:
-    """Recognise the text in an image with Tesseract, with tables in rows.
+    """Recognise the text in an image with Tesseract. Returns the text, with tables in rows, and boxes around lines and
+    tables.
 
-    Also returns boxes around lines and tables. Both are empty on failure.
+    Both are empty on failure.
     """
     arguments = ["stdin", "stdout", "-l", languages, "--psm", layout, "tsv"]
     return text_of(confined_output(program, arguments, picture, TESSERACT_SECONDS_PER_PAGE, run=run), TESSERACT_SCALE)
@@ -288,7 +291,7 @@ def confined_output(
     *,
     run: Callable[..., subprocess.CompletedProcess[bytes]] = subprocess.run,
 ) -> str:
-    """Run a program which may only read the input, libraries and models; return the output, or "" on failure."""
+    """Run a program and return the output, or "" on failure. Only the input, libraries and models can be read."""
     with confinement(program_rules(Path(program))) as ready:
         try:
             done = run(
@@ -307,14 +310,16 @@ def confined_output(
 
 @cache
 def tesseract_languages(program: str, language: str) -> str:
-    """Return the document's language and English in Tesseract's notation, without languages which are not installed."""
+    """Return the document's language and English in Tesseract's notation. Languages which are not installed are left
+    out.
+    """
     installed = set(confined_output(program, ["--list-langs"], b"", 10).split())
     requested = dict.fromkeys((TESSERACT_LANGUAGES.get(language, "eng"), "eng"))
     return "+".join(name for name in requested if name in installed) or "eng"
 
 
 def recognised(page: Page, text: str, engine: str, marks: tuple[PageMark, ...] | None = None) -> Page:
-    """Add the recognised text to a page, below the existing text, if any.
+    """Add recognised text to a page, below the existing text if there is any.
 
     `marks` are boxes around recognised lines and tables, or `None` if unknown.
     """
@@ -346,9 +351,9 @@ def _is_within(mark: PageMark, picture: PageMark) -> bool:
 
 
 def _new_lines(page_text: str, text: str) -> str:
-    """Return the recognised lines which the page's text does not contain yet.
+    """Return the recognised lines which are not yet in the page's text.
 
-    A table with a new row is returned whole, including the column headings.
+    If a table has a new row, the whole table is returned.
     """
     words = WORD.findall(page_text.casefold())
     runs = {tuple(words[place : place + size]) for size in (1, 2, RUN) for place in range(len(words) - size + 1)}
@@ -367,7 +372,7 @@ def _new_lines(page_text: str, text: str) -> str:
 
 
 def _remove_frame(line: str) -> str:
-    """Remove "|" at both ends, recognised from a table's border, but keep a row's empty first cell."""
+    """Remove "|" at both ends of a line, which is a table's border. A row's empty first cell is kept."""
     bare = FRAME.sub("", line)
     return line.rstrip() if CELL_EDGE in bare else bare
 
@@ -414,9 +419,9 @@ class TesseractLine:
 
 
 def text_of(output: str, scale: float) -> tuple[str, tuple[PageMark, ...]]:
-    """Convert Tesseract's TSV output to text, and boxes around lines and tables.
+    """Convert Tesseract's TSV output to text, and to boxes around lines and tables. `scale` is in pixels per point.
 
-    `scale` is in pixels per point. Any other output is already text, and is returned without boxes.
+    Output in any other format is already text, and is returned without boxes.
     """
     if not output.startswith(FIRST_COLUMN):
         return output, ()

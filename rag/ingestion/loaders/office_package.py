@@ -1,6 +1,6 @@
-"""Open an Office document, a ZIP archive with XML files (parts): read the parts, and the relationships between parts.
+"""Open an Office document, a ZIP archive with XML files (parts), and read the parts and their relationships.
 
-For safety, links are not fetched, entities are not expanded, and a part with a DTD is refused, like in Office.
+For safety, links are not fetched and entities are not expanded. A part with a DTD is refused, like in Office.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True)
 class Relation:
-    """A link between two parts. `kind` is the last word in the relationship type, for example "footnotes"."""
+    """A link from one part to another. `kind` is the last word in the relationship type, for example "footnotes"."""
 
     kind: str
     target: str
 
 
 class OfficePackage:
-    """A document's parts. Raises `FileDamaged`, and the errors of `zipfile`."""
+    """A document's parts. Raises `FileDamaged`, and errors from `zipfile`."""
 
     #: The part with the text, if the package does not name it.
     MAIN: ClassVar[str] = ""
@@ -72,9 +72,8 @@ class OfficePackage:
         return [name for name in self._names if name.startswith(folder)]
 
     def bytes_of(self, name: str) -> bytes | None:
-        """Return a part's content, or `None` if the part is missing.
-
-        Strict schema names are replaced by the usual names.
+        """Return a part's content, or `None` if the part is missing. Names of strict schemas are replaced by the usual
+        names.
         """
         stored = self._names.get(name.lower())
         if stored is None:
@@ -122,7 +121,7 @@ class OfficePackage:
             raise FileDamaged from exc
 
     def relations(self, part: str) -> dict[str, Relation]:
-        """Return a part's links to other parts, by id; "" stands for the whole package."""
+        """Return a part's links to other parts, by id. The part "" is the whole package."""
         if part not in self._relations:
             folder, name = posixpath.split(part)
             root = self.root(posixpath.join(folder, "_rels", f"{name}.rels"))
@@ -135,12 +134,12 @@ class OfficePackage:
         return self._relations[part]
 
     def related(self, part: str, kind: str) -> Any:
-        """Return the first linked part with this kind, parsed, or `None` without a link."""
+        """Parse and return the first linked part of this kind, or return `None` without a link."""
         name = self.related_name(part, kind)
         return None if name is None else self.root(name)
 
     def by_link(self, part: str, link: str) -> Any:
-        """Return the part linked under an id, parsed, or `None`."""
+        """Parse and return the part linked under an id, or return `None` without a link."""
         relation = self.relations(part).get(link)
         return None if relation is None else self.root(relation.target)
 
@@ -173,13 +172,15 @@ def require_package(content: bytes, limits: ExtractionLimits, package: type[Offi
 
 
 def require_unprotected(content: bytes) -> None:
-    """Raise `FileProtected` for a password-protected document; Office stores such documents as compound files."""
+    """Raise `FileProtected` for a password-protected document. Office stores these documents in compound files."""
     if content.startswith(COMPOUND) and "EncryptedPackage".encode("utf-16-le") in content:
         raise FileProtected
 
 
 def require_unpacked(content: bytes, limits: ExtractionLimits) -> None:
-    """Raise `FileTooLarge` for an archive too large when unpacked, `FileDamaged` for an unreadable archive."""
+    """Raise `FileTooLarge` for an archive which is too large when unpacked, and `FileDamaged` for an unreadable
+    archive.
+    """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as package:
             unpacked = sum(entry.file_size for entry in package.infolist())
@@ -190,7 +191,7 @@ def require_unpacked(content: bytes, limits: ExtractionLimits) -> None:
 
 
 def guarded(read: Callable[[], Read]) -> Read:
-    """Call a function which reads a file, and return the result. Any library's error becomes `FileDamaged`."""
+    """Call a function which reads a file, and return the result. Errors raised by libraries become `FileDamaged`."""
     try:
         return read()
     except (DocumentError, MemoryError):

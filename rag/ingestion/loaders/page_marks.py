@@ -1,4 +1,4 @@
-"""Convert boxes from points to shares (0 to 1) of the page as shown, also for cropped and rotated pages."""
+"""Convert boxes from points to fractions of the displayed page, also for cropped and rotated pages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ WIDEST_GAP = 2.0
 
 
 def parts_of_page(page: Any) -> Callable[[Box], Box | None]:
-    """Return a function which converts a box in points to fractions of the page size: left, top, right, bottom.
+    """Return a function which converts a box in points to fractions (0 to 1) of the page size: left, top, right,
+    bottom.
 
     The function returns `None` for a box outside the page.
     """

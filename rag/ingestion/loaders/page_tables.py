@@ -1,7 +1,8 @@
 """Find tables on a page by the positions of words and ruling lines, in PDFs and on recognised pages.
 
-Columns are separated by vertical lines, else by gaps through all rows. Rows are separated by horizontal lines, else
-each text line is a row, and a line without a first cell continues the row above. Doubtful tables stay text.
+Columns are separated by vertical lines, else by gaps through all rows. Rows are separated by horizontal lines. Without
+horizontal lines, each text line is a row, and a line without a first cell continues the row above. Doubtful tables stay
+text.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ BROKEN = re.compile(r"(?<=[^\W\d_]{2})-\n(?=[a-zß-öø-ÿ])")
 
 @dataclass(frozen=True)
 class Word:
-    """One or several consecutive words, and the surrounding box in points: left, bottom, right, top."""
+    """One or more consecutive words, and the box around them in points: left, bottom, right, top."""
 
     text: str
     box: Box
@@ -108,7 +109,7 @@ class PageTable:
         return bisect_right(self.lefts, (-right if self.is_mirrored else left) + 2)
 
     def goes_on_from(self, before: PageTable) -> bool:
-        """Whether this table continues `before`, which is the last table on the previous page."""
+        """Whether this table continues `before`, the last table on the previous page."""
         return (
             before.is_last
             and self.is_first
@@ -118,7 +119,7 @@ class PageTable:
         )
 
     def with_heads_of(self, before: PageTable) -> PageTable:
-        """Return this table, a continuation from the previous page, with the column headings of `before`."""
+        """Return this table, which continues `before` from the previous page, with the column headings of `before`."""
         heads = before.rows[: before.head_rows]
         has_heads = not heads or self.rows[: len(heads)] == heads
         above, body = self.rows[: len(heads) * has_heads], self.rows[len(heads) * has_heads :]
@@ -131,7 +132,7 @@ class PageTable:
         return replace(self, rows=(*heads, *body), head_rows=before.head_rows)
 
     def last_name(self) -> str:
-        """Return the text in the last row's first cell if the cell spans several rows, else ""."""
+        """The text in the first cell of the last row if this cell spans several rows, else ""."""
         last_rows = self.rows[self.head_rows :][-2:]
         return (last_rows[-1][0] or "") if len(last_rows) == 2 and last_rows[0][0] == last_rows[1][0] else ""
 
@@ -141,8 +142,8 @@ def tables_among(
 ) -> list[PageTable]:
     """Find the tables on a page, from top to bottom.
 
-    `row_gap` is the largest gap between rows, `column_gap` the smallest gap between columns; both divided by the text
-    height.
+    `row_gap` is the largest gap between rows, and `column_gap` the smallest gap between columns. Both are multiples of
+    the text height.
     """
     if not words or len(words) > MOST_WORDS:
         return []
@@ -163,7 +164,9 @@ def _are_from_the_right(words: Sequence[Word]) -> bool:
 
 
 def _direction(text: str) -> str:
-    """Return the first letter's writing direction: "R" (right to left), "L" (left to right), or "" without letters."""
+    """Return the writing direction of the first letter: "R" (right to left), "L" (left to right), or "" without
+    letters.
+    """
     letter = next(filter(str.isalpha, text), "")
     return ("R" if bidirectional(letter) in ("R", "AL") else "L") if letter else ""
 
@@ -242,7 +245,7 @@ def _few_words(lines: Sequence[Sequence[Word]]) -> bool:
 
 
 def text_lines(words: Sequence[Word]) -> list[list[Word]]:
-    """Group words into lines, from top to bottom; the words in a line are sorted from left to right."""
+    """Group words into lines, from top to bottom. The words in a line are sorted from left to right."""
     rows: list[list[Word]] = []
     middles: list[float] = []  # of the last row, in descending order
     for middle, word in sorted(((word.middle, word) for word in words), key=lambda pair: -pair[0]):
@@ -284,7 +287,7 @@ def _split_cells(row: Sequence[Word], rules: RulingLines, column_gap: float, *, 
 
 
 def _join_words(texts: Sequence[str], *, is_mirrored: bool) -> str:
-    """Join words with blanks. In a table drawn from right to left, Latin words and numbers are put back in order."""
+    """Join words with blanks. In a right-to-left table, Latin words and numbers are put back in order."""
     if not is_mirrored or len(texts) == 1:
         return "".join(texts)
     ordered: list[str] = []
@@ -304,7 +307,7 @@ def _join_words(texts: Sequence[str], *, is_mirrored: bool) -> str:
 
 
 def _without_justified(lines: list[list[Word]]) -> list[list[Word]]:
-    """Join the words in justified lines, whose wide word gaps look like columns.
+    """Join the words in each justified line, because wide word gaps look like columns.
 
     A line is justified if all gaps are equal and no nearby line has words at the same positions.
     """
@@ -543,7 +546,7 @@ def _group_rows(
 
 
 def _gap_within_rows(lines: Sequence[Sequence[Word]], columns: int) -> float:
-    """Return the vertical gap below which two text lines belong to the same table row; 0 if each line is a row."""
+    """Return the vertical gap below which two text lines are in the same table row, or 0 if each line is a row."""
     height = median(line[0].height for line in lines)
     gaps = sorted(above[0].middle - line[0].middle for above, line in pairwise(lines))
     wider = next((after for before, after in pairwise(gaps) if after - before > WIDER_GAP * height), 0.0)
@@ -557,9 +560,9 @@ def _gap_within_rows(lines: Sequence[Sequence[Word]], columns: int) -> float:
 
 
 def _rows_in(band: list[Sequence[Word]], columns: int, fewest: int) -> list[list[Sequence[Word]]]:
-    """Split the text lines between two drawn lines into table rows.
+    """Split the text lines between two horizontal lines into table rows.
 
-    They are a single row, unless enough lines start a new cell in every column.
+    They are a single row, unless enough text lines start a new cell in every column.
     """
     full = [line for line in band if len(line) == columns]
     if len(full) < fewest or any(not BEGINNING.match(part.text) for line in full for part in line):
@@ -644,9 +647,9 @@ def _text(words: Sequence[Word]) -> str:
 
 
 def _repeat_headings(grid: list[list[str]], cells: Sequence[Sequence[Sequence[Word]]]) -> None:
-    """Repeat a column heading over the columns on the right which have only a lower heading.
+    """Repeat an upper column heading over the columns on the right which have only a lower heading.
 
-    Centred headings are not repeated, because they do not show how many columns they cover.
+    Centred headings are not repeated, because they do not show which columns they cover.
     """
     if len(grid) < FEWEST_ROWS or len(grid[0]) < 3 or (grid[0][0] and grid[1][0]):
         return
@@ -663,7 +666,7 @@ def _repeat_headings(grid: list[list[str]], cells: Sequence[Sequence[Sequence[Wo
 
 
 def _repeat_names(grid: list[list[str]]) -> None:
-    """Repeat the name for a group with several rows in each row. All groups must have equally many rows."""
+    """Repeat the name of a group of rows in each row. All groups must have the same number of rows."""
     body = grid[max(1, guessed_head_rows(grid)) :]
     places = [place for place, row in enumerate(body) if row[0]]
     if len(places) < 2 or len(body[0]) < 3 or not all(row[1] for row in body):
@@ -677,9 +680,8 @@ def _repeat_names(grid: list[list[str]]) -> None:
 
 
 def _has_centred_cells(grid: Sequence[Sequence[str]]) -> bool:
-    """Whether cells start above their row's name.
-
-    Row names are then vertically centred, and rows cannot be separated.
+    """Whether cells start above the name of their row. Then row names are vertically centred, and rows cannot be
+    separated.
     """
     return (
         len(grid) > 2 and all(grid[0]) and len(set(grid[0])) == len(grid[0])
@@ -694,9 +696,9 @@ def _is_one_cell(row: Sequence[Sequence[Word]]) -> bool:
 def _rows_with_spans(
     grid: Sequence[Sequence[str]], cells: Sequence[Sequence[Sequence[Word]]]
 ) -> Iterator[tuple[str | None, ...]]:
-    """Yield table rows; `None` is a cell which continues the cell on its left.
+    """Yield table rows. A cell is `None` if the cell on the left continues.
 
-    A cell over several rows is repeated in each row, but long text only appears in the first.
+    A cell over several rows is repeated in each row, but long text appears only in the first.
     """
     above: Sequence[Sequence[Word]] = ()
     for texts, words in zip(grid, cells, strict=True):

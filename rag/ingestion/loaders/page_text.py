@@ -1,6 +1,6 @@
 """Clean the text on PDF pages: characters, repeated lines, hyphens, blank space.
 
-Whether a line is repeated is only known after the last page. Until then, `RawPages` keeps the pages compressed.
+Repeated lines are only known after the last page. Until then, `RawPages` keeps the pages compressed.
 """
 
 from __future__ import annotations
@@ -81,9 +81,7 @@ def shortened(text: str, longest: int = 120) -> str:
 
 
 def attachment_remarks(names: Sequence[str], separate_files: Set[str]) -> list[str]:
-    """Return remarks about attached files: files left unread, and files stored as separate documents
-    (`separate_files`).
-    """
+    """Return remarks about attached files: unread files, and separately stored files (`separate_files`)."""
     unread = [name for name in names if name not in separate_files]
     documents = [name for name in names if name in separate_files]
     return [
@@ -106,7 +104,7 @@ def letters_in(text: str) -> str:
 def unreadable_reason(text: str) -> str:
     """Return why a text probably differs from the visible page, or "" if the text seems right.
 
-    Signs of a wrong encoding are undefined characters, Latin symbols in place of letters, words which mix scripts, and
+    Signs of a wrong encoding are undefined characters, Latin symbols instead of letters, words which mix scripts, and
     accents without a letter.
     """
     unusual = UNUSUAL.findall(text)
@@ -154,8 +152,8 @@ def _mixed_fraction(text: str) -> float:
 class RepeatedLines:
     """Finds running headers, footers and page numbers: lines at the top or bottom of many pages.
 
-    Pages are added in order. A line is dropped if at least half the pages have it at the top or bottom, either
-    unchanged or with a single number which grows with the page number. A page without any other lines keeps them.
+    Pages are added in order. A line is dropped if it is at the top or bottom of at least half the pages, either
+    unchanged or with a single number which grows with the page number. A page with only repeated lines keeps them.
     """
 
     def __init__(self) -> None:
@@ -171,7 +169,7 @@ class RepeatedLines:
         self._seen.update({hash(shape) for position in edges for shape in _line_keys(lines[position], self._pages)})
 
     def without(self, number: int, lines: Sequence[str]) -> list[str]:
-        """Return a page's lines except repeated lines. Pages count from 1, and all must have been added."""
+        """Return a page's lines without repeated lines. Pages are numbered from 1, and all must have been added."""
         dropped = self.dropped(number, lines)
         return [line for position, line in enumerate(lines) if position not in dropped]
 
@@ -207,8 +205,8 @@ def _outer_lines(lines: Sequence[str]) -> list[int]:
 def _line_keys(line: str, page: int) -> list[str]:
     """Return keys by which a header or footer line is recognised on different pages.
 
-    The keys are the line in lower case, and variants in which a single number is replaced by the difference to the page
-    number.
+    The keys are the line in lower case, and variants. In each variant, a single number is replaced by the difference to
+    the page number.
     """
     folded = line.casefold()
     shapes = [] if _is_number(line) else [folded]
@@ -229,7 +227,7 @@ def _is_number(line: str) -> bool:
 def joined_lines(lines: Sequence[str], compounds: frozenset[str]) -> str:
     """Join a page's lines: rejoin words broken at a hyphen, and reduce blank space to paragraph breaks.
 
-    `compounds` are words which have a hyphen within a line elsewhere in the document; their hyphen stays.
+    `compounds` are words which have a hyphen within a line elsewhere in the document. These words keep their hyphen.
     """
 
     def join(match: re.Match[str]) -> str:
@@ -243,13 +241,13 @@ def joined_lines(lines: Sequence[str], compounds: frozenset[str]) -> str:
 
 
 def compounds_in(text: str) -> set[str]:
-    """Find words with a hyphen within a line. There the hyphen must be intended."""
+    """Find words with a hyphen within a line. This hyphen must be intended."""
     return {word.casefold() for word in COMPOUND.findall(text)}
 
 
 @dataclass(frozen=True)
 class Style:
-    """A line's style: size in points, and whether the whole line is bold."""
+    """The style of a line: size in points, and whether the whole line is bold."""
 
     size: float
     is_bold: bool
@@ -257,7 +255,7 @@ class Style:
 
 @dataclass(frozen=True)
 class StyledPage:
-    """A page's final text, and a style for each line, by the line's text."""
+    """A page's final text, and the style of each line, by the line's text."""
 
     number: int
     text: str
@@ -311,7 +309,7 @@ class RawPages:
 
     @property
     def body_size(self) -> float:
-        """Return the font size, in points, of most characters; 0 if sizes are unknown."""
+        """Return the font size of most characters in points, or 0 if sizes are unknown."""
         return self._sizes.most_common(1)[0][0] if self._sizes else 0.0
 
     def finished(
@@ -320,11 +318,9 @@ class RawPages:
         first_warnings: Sequence[str],
         headings: Callable[[StyledPage], Sequence[Sequence[str]]],
     ) -> Iterator[tuple[Page, StyledPage]]:
-        """Yield each clean page with its printed page number (label) and page marks (boxes), and the styles of its
-        lines.
+        """Yield each clean page, and the lines' styles. A page has the printed page number (label) and marks (boxes).
 
-        The first page also gets `first_warnings`. `headings` finds the headings on a page; each heading is a list of
-        lines.
+        The first page also gets `first_warnings`. `headings` finds the headings on a page; each is a list of lines.
         """
         compounds = frozenset(self._compounds)
         for number, packed in enumerate(self._packed, 1):

@@ -1,7 +1,7 @@
-"""Load PDFs with text: each page's text, and how it was read. Runs in the sandbox with little memory.
+"""Load PDFs: each page's text, and how it was read. Runs in the sandbox with little memory.
 
-pdfium reads the text. pypdf reads the structure (outline, labels, protection), rewrites a file which pdfium cannot
-open, and reads the pages which pdfium reads wrongly; such a page has a warning.
+pdfium reads the text. pypdf reads the structure (outline, labels, protection), and rewrites files which pdfium cannot
+open. pypdf also reads the pages which pdfium reads wrongly; these pages have a warning.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def check_file(content: bytes, options: LoadOptions) -> CheckedFile:
 
 
 def attached_files(content: bytes, options: LoadOptions) -> Iterator[tuple[str, bytes]]:
-    """Yield the files attached to the PDF or to a page; stops at damaged data. Raises `DocumentError`s."""
+    """Yield the files attached to the PDF or to a page, up to the first damaged data. Raises `DocumentError`s."""
     with OpenPdf(content, password=options.password, limits=options.limits) as opened:
         if opened.reader is None:
             return
@@ -100,9 +100,9 @@ def check_pdf(content: bytes, *, password: str | None, limits: ExtractionLimits)
 
 
 def load_pdf(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
-    """Read all pages' text, the sections and the file's properties. Calls `on_page(done, total)` after each page.
+    """Read the text of all pages, the sections and the file's properties. Calls `on_page(done, total)` after each page.
 
-    An unreadable page is left empty with a warning. Raises a `DocumentError` if the whole file is unreadable.
+    An unreadable page stays empty and gets a warning. Raises a `DocumentError` if the whole file is unreadable.
     """
     on_page = options.on_page
     pages: list[Page] = []
@@ -150,7 +150,7 @@ def load_pdf(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extracte
 
 
 class OpenPdf:
-    """A PDF opened with pypdf, if possible, and also with pdfium when the first page is read."""
+    """A PDF opened with pypdf, if possible. pdfium opens the file when the first page is read."""
 
     def __init__(self, content: bytes, *, password: str | None, limits: ExtractionLimits) -> None:
         require_pdf(content, limits)
@@ -292,7 +292,7 @@ class OpenPdf:
         return annotations
 
     def attachments(self) -> list[str]:
-        """Return the names for files attached to the document, and to the pages read so far."""
+        """Return the names of the files attached to the document, and to the pages read until now."""
         names: list[str] = []
         with suppress(Exception, RecursionError):  # keep names read before the damage
             if self.reader is not None:
@@ -300,7 +300,7 @@ class OpenPdf:
         return [*names, *(name for name in self._attached if name not in names)]
 
     def is_xfa(self) -> bool:
-        """Whether the file is an XFA form, which few programs can show, rather than a form with ordinary PDF fields."""
+        """Whether the file is an XFA form, which few programs can show. Forms with ordinary PDF fields give false."""
         with suppress(Exception, RecursionError):
             root: Any = self.reader.root_object if self.reader is not None else {}
             form = root.get("/AcroForm", {}).get_object()
@@ -349,7 +349,7 @@ class OpenPdf:
         return bool(darkest == lightest)
 
     def forget(self) -> None:
-        """Empty pypdf's cache, which otherwise keeps all pages' content and fonts."""
+        """Empty pypdf's cache, which otherwise keeps the content and fonts of all pages."""
         if self.reader is not None:
             self.reader.resolved_objects.clear()
 
@@ -420,7 +420,7 @@ def pages_of(content: bytes, numbers: Sequence[int]) -> bytes:
 
 
 def require_pdf(content: bytes, limits: ExtractionLimits) -> None:
-    """Raise `FileEmpty`, `FileTooLarge` or `NotAPdf` according to the bytes, whatever the name."""
+    """Raise `FileEmpty`, `FileTooLarge` or `NotAPdf` if the bytes are no usable PDF. The file's name is ignored."""
     if not content:
         raise FileEmpty
     if len(content) > limits.maximum_bytes:

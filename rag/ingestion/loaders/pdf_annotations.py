@@ -1,8 +1,8 @@
 """Read a PDF page's annotations: form values, typed notes, stamps, comments. Runs in the sandbox.
 
-pypdf provides the values, because a field may inherit its value from parent fields. Values, typed notes and stamps are
-visible on the page, and are put beside their label or below the line above. Comments open with a click, and are only
-counted.
+pypdf reads the values, because a field may inherit a value from parent fields. Values, typed notes and stamps are
+visible on the page. They are inserted next to their label, or below the line above. Comments are only visible after a
+click, and are only counted.
 """
 
 from __future__ import annotations
@@ -56,8 +56,9 @@ UNREAD_COMMENTS = ("1 comment was not read.", "{count} comments were not read.")
 
 @dataclass(frozen=True)
 class Addition:
-    """Text from an annotation, for example a form field's value or a typed note, to insert into a page's text. The box
-    is in points.
+    """An annotation's text, for example a form field's value or a typed note, to insert into a page's text.
+
+    The box is in points.
     """
 
     text: str
@@ -69,7 +70,7 @@ class Addition:
 
     @property
     def lettered(self) -> Box:
-        """Return the box around the annotation's first text line, in points; estimated if the annotation is high."""
+        """The box around the annotation's first text line, in points, estimated from the annotation's box."""
         left, bottom, right, top = self.box
         if top - bottom > 3 * TEXT_HEIGHT:
             return left, top - TEXT_HEIGHT - 2, right, top - 2
@@ -98,7 +99,7 @@ class Annotations:
 
 
 def annotations_of(page: pypdf.PageObject) -> Annotations:
-    """Read a page's annotations, skipping unreadable annotations."""
+    """Read a page's annotations. Unreadable annotations are skipped."""
     page_annotations = Annotations()
     try:
         entries = page.get("/Annots")
@@ -116,7 +117,7 @@ def annotations_of(page: pypdf.PageObject) -> Annotations:
 
 
 def pinned_files(page: pypdf.PageObject) -> Iterator[tuple[str, bytes]]:
-    """Yield the name and content for each file attached to a page, skipping damaged files."""
+    """Yield name and content of each file attached to a page. Damaged files are skipped."""
     entries = page.get("/Annots")
     for entry in list(entries.get_object() or ())[:MOST_ANNOTATIONS] if entries is not None else []:
         with suppress(Exception, RecursionError):
@@ -279,7 +280,7 @@ def _drawn_text(page: pypdf.PageObject, annotation: DictionaryObject) -> str:
 
 
 def _words_of_name(name: str) -> str:
-    """Split the name for a stamp without text into words: "NotApproved" becomes "Not Approved"."""
+    """Split the name of a stamp without text into words: "NotApproved" becomes "Not Approved"."""
     return NAME_PARTS.sub(" ", str(name).removeprefix("/").removeprefix("SB").partition("#")[0]).strip()
 
 
@@ -292,8 +293,10 @@ def _file_name(specification: Any) -> str:
 
 @dataclass(frozen=True)
 class PlacedAddition:
-    """An annotation's text, and where to insert it: before or after the character `index` in the page's text, or below
-    (-1).
+    """An annotation's text, and where to insert it.
+
+    This is before or after the character with the index `index` in the page's text or, if `index` is -1, below the
+    text.
     """
 
     addition: Addition
@@ -302,7 +305,7 @@ class PlacedAddition:
     is_line: bool = False
 
     def word(self) -> PlacedWord:
-        """Return the annotation's text as a word for a table cell. It covers no characters in the page's text."""
+        """Convert the annotation's text to a word for a table cell. The word has no characters in the page's text."""
         left, bottom, right, top = self.addition.lettered
         words = " ".join(self.addition.text.split())
         return PlacedWord(Word(words, (left, bottom, min(right, left + 6.0 * len(words)), top)), self.index, self.index)
@@ -311,10 +314,10 @@ class PlacedAddition:
 def place_additions(
     additions: Sequence[Addition], words: Sequence[PlacedWord], page_box: Box, *, is_turned: bool
 ) -> list[PlacedAddition]:
-    """Choose where to insert annotations' texts (additions) among a page's words. Additions outside the page are
-    dropped.
+    """Choose where to insert annotations' texts among a page's words.
 
-    On a rotated page, and on a page without words, additions become lines below the text.
+    Annotations outside the page are dropped. On a rotated page, or on a page without words, the texts become lines
+    below the page's text.
     """
     left, bottom, right, top = page_box
     on_page = [
@@ -378,9 +381,7 @@ def _place_below(addition: Addition, words: Sequence[PlacedWord]) -> PlacedAddit
 
 
 def put_additions(characters: list[str], text: str, placed: Sequence[PlacedAddition]) -> list[str]:
-    """Insert annotations' texts into a page's characters. Return the texts which have no position in the text, to
-    append below.
-    """
+    """Insert annotations' texts into a page's characters. Returns the texts without a position, to append below."""
     below: list[str] = []
     for item in placed:
         added, index = item.addition.text, item.index

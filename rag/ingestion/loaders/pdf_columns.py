@@ -1,4 +1,4 @@
-"""Find running-text columns whose lines are drawn across the page, and put the columns in reading order.
+"""Find columns of running text which are drawn line by line across the page, and put them in reading order.
 
 Columns are recognised by many lines with a gap at the same horizontal position, and wrapped text on both sides. Tables,
 forms, and lists with a column of names are excluded.
@@ -25,13 +25,13 @@ Span = tuple[int, int, bool]
 
 
 class Drawing(Protocol):
-    """Tells which of a page's words are drawn together, in a single text object."""
+    """Tells which words on a page are drawn together, in a single text object."""
 
     def cut(self, placed: PlacedWord, edge: float) -> tuple[PlacedWord, PlacedWord] | None:
-        """Split a word at a horizontal position if both parts are drawn separately; else return `None`."""
+        """Split a word at a horizontal position. Returns `None` unless both parts are drawn separately."""
 
     def is_one(self, before: PlacedWord, after: PlacedWord) -> bool:
-        """Whether two neighbouring words are drawn as a single piece of text."""
+        """Whether two neighbouring words are drawn in a single text object."""
 
 
 #: The smallest gap between columns, in letter heights, and the number of lines on a page which must show such a gap.
@@ -62,7 +62,7 @@ RIGHT_TO_LEFT = ("\u0590", "\u08ff")
 
 @dataclass(frozen=True)
 class Columns:
-    """The words in each column, in reading order. `is_doubtful` means that the order may be wrong."""
+    """The words in each column, in reading order. If `is_doubtful`, the order may be wrong."""
 
     parts: tuple[tuple[PlacedWord, ...], ...] = ()
     is_doubtful: bool = False
@@ -71,7 +71,7 @@ class Columns:
 def may_have_columns(texts: Iterable[TextObject]) -> bool:
     """Whether several lines have a gap at the same position.
 
-    A quick check, which compares each text object only with the next.
+    This quick check only compares each text object with the next.
     """
     counts: Counter[int] = Counter()
     before: TextObject | None = None
@@ -91,7 +91,7 @@ def may_have_columns(texts: Iterable[TextObject]) -> bool:
 def lines_have_gaps(text_page: Any, text: str) -> bool:
     """Whether several lines on a page have wide gaps at the same position.
 
-    First only some lines are checked, then the lines around each wide gap, because most pages have no columns.
+    Most pages have no columns. Therefore only some lines are checked first, and then the lines around each wide gap.
     """
     lines = [line.span() for line in LONG.finditer(text)]
     step = max(FEWEST_GAPS - 1, len(lines) // LOOKED_AT_FIRST)
@@ -113,7 +113,7 @@ def lines_have_gaps(text_page: Any, text: str) -> bool:
 
 
 def _wide_gaps(text_page: Any, text: str, start: int, end: int) -> list[tuple[float, float]]:
-    """Return each wide gap in a line: the following word's start, and the preceding word's end."""
+    """Return each wide gap in a line: the following word's left edge, and the preceding word's right edge."""
     rect, box = pdfium.FS_RECTF(), pdfium.FPDFText_GetLooseCharBox
     gaps: list[float] = []
     wide: list[tuple[float, float, float]] = []
@@ -134,10 +134,7 @@ def _wide_gaps(text_page: Any, text: str, start: int, end: int) -> list[tuple[fl
 
 
 def columns_among(words: Sequence[PlacedWord], tables: Sequence[PageTable], drawing: Drawing) -> list[Columns]:
-    """Find columns in text which is drawn line by line, across all columns.
-
-    Tables with borders stay unchanged.
-    """
+    """Find columns in text which is drawn line by line across all columns. Tables with borders stay unchanged."""
     free = [placed for placed in words if not any(_is_in(placed.word, table) for table in tables if table.is_ruled)]
     rows = _rows(free)
     loose = [table for table in tables if not table.is_ruled]
@@ -164,9 +161,9 @@ def columns_among(words: Sequence[PlacedWord], tables: Sequence[PageTable], draw
 def columns_in_order(
     words: Sequence[PlacedWord], tables: Sequence[PageTable], drawing: Drawing
 ) -> list[list[PlacedWord]]:
-    """Find columns with running text outside tables, where each column is drawn before the next.
+    """Find columns of running text outside tables. Each column must be drawn completely before the next.
 
-    Otherwise, columns side by side would look like a table without borders.
+    Without this function, columns side by side would look like a table without borders.
     """
     rows = _rows([placed for placed in words if not any(_is_in(placed.word, table) for table in tables)])
     ordered: list[list[PlacedWord]] = []
@@ -188,9 +185,9 @@ def columns_in_order(
 
 
 def ordered_spans(spans: Sequence[Span], sets: Sequence[Columns]) -> list[Span]:
-    """Split a page's lines at column borders, and put the parts in reading order: column by column.
+    """Split a page's lines at column borders, and put the parts in reading order, column by column.
 
-    The columns are put at the position of their first line.
+    The columns are inserted at their first line.
     """
     ordered = list(spans)
     for columns in sets:
@@ -215,7 +212,7 @@ def ordered_spans(spans: Sequence[Span], sets: Sequence[Columns]) -> list[Span]:
 
 
 def _split_by_column(span: Span, place_of: dict[int, int]) -> Iterable[tuple[int, Span]]:
-    """Yield (column number, span) for each piece in a line. Words outside all columns stay with the preceding words."""
+    """Yield (column number, span) for each piece of a line. Words outside all columns stay with the preceding words."""
     start, end, is_broken = span
     marks = [(index, place_of[index]) for index in range(start, end) if index in place_of]
     if is_broken and not marks and end in place_of:
@@ -251,7 +248,7 @@ def _best_gap(
 
 
 def _shows_gap(rows: Sequence[tuple[list[PlacedWord], list[PlacedWord]]], edge: float) -> bool:
-    """Whether most rows have a gap at this position, wider than word spaces, with text starting or ending there."""
+    """Whether most rows have a gap at this position. Word spaces must be narrower, and text must start or end there."""
     both = [(left, right) for left, right in rows if left and right]
     if len(both) < FEWEST_GAPS:
         return False
@@ -325,9 +322,9 @@ def _leading(rows: Sequence[Sequence[PlacedWord]]) -> float:
 def _uncrossed_ranges(
     rows: Sequence[Sequence[PlacedWord]], parted: Sequence[tuple[list[PlacedWord], list[PlacedWord]] | None]
 ) -> list[tuple[int, int]]:
-    """Return ranges with rows in which no word crosses the gap, longest first.
+    """Return ranges of rows in which no word crosses the gap, longest first.
 
-    A first or last row far from the rest is cut.
+    A first or last row which is far from the rest is cut off.
     """
     usual = _leading(rows)
     runs: list[tuple[int, int]] = []

@@ -1,7 +1,7 @@
 """Compose characters which TeX draws in parts, for example an accent over a letter or a stroke through a sign.
 
-pdfium returns each part as a character, and an accent sometimes far from its letter. Characters keep their index; after
-composition, the second part is replaced by a character which is not written.
+pdfium returns each part separately, and an accent sometimes far from the letter. Characters keep their index. After
+composition, a placeholder which is not written replaces the second part.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ TOUCHING = 0.2
 def composed_text(text_page: Any, text: str, *, has_symbols: bool) -> str:
     """Combine accents with their letters ("e" + "´" → "é"), and strokes with their signs ("=" + "/" → "≠").
 
-    The text keeps the length. `has_symbols` tells whether the page uses TeX's symbol fonts.
+    The length of the text does not change. `has_symbols` tells whether the page uses TeX's symbol fonts.
     """
     characters = list(text)
     if has_symbols:

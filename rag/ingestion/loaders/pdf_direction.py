@@ -1,7 +1,7 @@
 """Put letters and words in right-to-left lines into reading order. Runs in the sandbox.
 
 pdfium only orders words which are drawn in a single piece. Chromium draws each letter separately, and WeasyPrint draws
-lam and alef in a single piece.
+lam and alef together.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def has_words_from_the_right(text: str) -> bool:
 
 
 def ordered_words(text_page: Any, text: str) -> str:
-    """Return a page's text with right-to-left words' letters in reading order. The word order stays."""
+    """Put the letters in right-to-left words into reading order. The word order does not change."""
     pieces: list[str] = []
     end = 0
     for word in WORD.finditer(text):
@@ -67,7 +67,7 @@ def ordered_words(text_page: Any, text: str) -> str:
 
 
 def is_page_from_the_right(lines: Iterable[str]) -> bool:
-    """Whether most lines on a page start on the right, even if most letters are Latin."""
+    """Whether most lines on a page start on the right, even if most of their letters are Latin."""
     count = 0
     for line in lines:
         strong = [letter for letter in line if letter.isalpha()]
@@ -79,7 +79,7 @@ def is_page_from_the_right(lines: Iterable[str]) -> bool:
 def put_line(text_page: Any, characters: list[str], start: int, end: int) -> None:
     """Reverse the words in a right-to-left line which pdfium returned from left to right.
 
-    pdfium does this if most letters are Latin.
+    pdfium does this if most letters in the line are Latin.
     """
     line, indexes = _line_of(characters, start, end)
     strong = [letter for letter in line if letter.isalpha()]
@@ -108,7 +108,7 @@ def put_line(text_page: Any, characters: list[str], start: int, end: int) -> Non
 
 
 def put_phrases(text_page: Any, characters: list[str], start: int, end: int) -> None:
-    """Correct Latin phrases inside a right-to-left line: word order, and the brackets and hyphens around.
+    """Correct Latin phrases inside a right-to-left line: the word order, and the brackets and hyphens around them.
 
     pdfium reverses the words, and puts brackets and hyphens on the wrong side.
     """

@@ -1,7 +1,7 @@
-"""Open PDFs with a font for Korean, Chinese and Japanese, in case neither file nor machine has one.
+"""Open PDFs with a font for Korean, Chinese and Japanese, in case neither file nor machine has a font for these.
 
-Without a font PDFium leaves out words of a single letter. `box_font.ttf` draws each letter as an empty box: the text is
-complete, and a drawn page shows where letters are missing.
+Without a font, pdfium leaves out words with a single letter. `box_font.ttf` draws an empty box for each letter: the
+text is complete, and a rendered page shows missing letters.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ def open_pdf(content: bytes, password: str | None = None) -> pypdfium2.PdfDocume
 
 
 class FontsWithBoxes(pypdfium2.PdfSysfontBase):  # type: ignore[misc]
-    """The machine's fonts, and box fonts for Korean, Chinese and Japanese if the machine has no font for these."""
+    """The machine's fonts. If Korean, Chinese and Japanese have no font, a box font is used."""
 
     def MapFont(self, _: Any, weight: int, italic: int, charset: int, pitch: int, face: Any, exact: Any) -> int | None:
         handle: int | None = self.default.MapFont(self.default, weight, italic, charset, pitch, face, exact)
         return HANDLE if not handle and charset in CHARSETS else handle
 
     def GetFontData(self, _: Any, font: int, table: int, buffer: Any, size: int) -> int:
-        """Return the font file's size in bytes; 0 if only a part (table) is requested.
+        """Return the font file's size in bytes, or 0 if only a part (`table`) is requested.
 
-        The file is copied to the buffer if it fits.
+        The file is copied to the buffer if there is enough room.
         """
         if font != HANDLE:
             length: int = self.default.GetFontData(self.default, font, table, buffer, size)

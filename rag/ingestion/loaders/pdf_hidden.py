@@ -1,7 +1,7 @@
-"""Find text which a reader of a PDF page does not see, or which is struck out by a line or an annotation.
+"""Find text on a PDF page which is invisible, or struck through by a line or an annotation. Runs in the sandbox.
 
-A line strikes out letters if it runs through their middle, and starts and ends with them. Table lines, and lines beside
-a title, are longer. Runs in the sandbox.
+A line strikes through letters if it crosses their middle, and starts and ends with them. Table lines, and lines beside
+a title, are longer.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LONGEST_REPORT = 120
 
 @dataclass(frozen=True)
 class HiddenText:
-    """The hidden characters' indexes in the page's text, and a sentence for administrators about them."""
+    """Hidden characters, by their indexes in the page's text, and a sentence for administrators about them."""
 
     characters: Sequence[int] = ()
     report: str = ""
@@ -141,7 +141,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class StruckText:
-    """Struck-through characters' indexes, and the drawn lines which strike them through."""
+    """The indexes of struck-through characters, and the lines which strike them through."""
 
     characters: Sequence[int] = ()
     paths: Sequence[Any] = ()
@@ -155,7 +155,7 @@ def struck_text(
 ) -> StruckText:
     """Find the characters struck through by drawn lines, or by annotations with the given boxes.
 
-    `places_of(address)` yields index and box for each character which a text object draws.
+    `places_of(address)` yields index and box of each character drawn by the text object at this address.
     """
     bars = _find_bars(paths)
     if not bars and not boxes:

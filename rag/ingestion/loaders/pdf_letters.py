@@ -1,4 +1,4 @@
-"""Find which letters each object on a page draws, and insert spaces which are drawn separately."""
+"""Find the letters drawn by each object on a page, and insert spaces which are drawn separately."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rag.ingestion.loaders.pdf_words import LINE_END, box_of
 
 
 def text_of(text_page: Any) -> str:
-    """Return a page's text, with a character for each pdfium index."""
+    """Return a page's text, with exactly one character for each pdfium character index."""
     count = text_page.count_chars()
     text: str = text_page.get_text_range(0, count, errors="ignore") if count else ""
     if len(text) == count:
@@ -40,12 +40,12 @@ def owner_of(text_page: Any, index: int) -> int:
 
 
 def owners_of(text_page: Any, text: str) -> list[int]:
-    """Return for each character the address of the text object which draws it; 0 for characters added by pdfium."""
+    """Return for each character the address of the text object drawing this character, or 0 if added by pdfium."""
     return [owner_of(text_page, index) for index in range(len(text))]
 
 
 def span_of_object(text_page: Any, text: str, address: int, item: TextObject) -> tuple[int, int]:
-    """Return the start and (exclusive) end of a text object in the page's text; (0, 0) if not found."""
+    """Return the start and (exclusive) end of a text object in the page's text, or (0, 0) if not found."""
     left, bottom, right, top = item.box
     x = left + min(right - left, item.size) / 4
     index = pdfium.FPDFText_GetCharIndexAtPos(text_page, x, (bottom + top) / 2, 1.0, 2.0)
@@ -60,16 +60,14 @@ def span_of_object(text_page: Any, text: str, address: int, item: TextObject) ->
 
 
 def character_boxes(text_page: Any, text: str, address: int, item: TextObject) -> Iterator[tuple[int, Box]]:
-    """Yield the index and box for each character which a text object draws."""
+    """Yield index and box of each character drawn by a text object."""
     for index in range(*span_of_object(text_page, text, address, item)):
         if (box := box_of(text_page, index)) is not None:
             yield index, box
 
 
 def words_of(text: str, characters: Sequence[str], indexes: Sequence[int]) -> str:
-    """Return the words formed by the characters at these indexes. Characters already removed from the page are left
-    out.
-    """
+    """Return the words formed by the characters at `indexes`. Characters already removed from the page are left out."""
     pieces: list[str] = []
     last = -1
     for index in indexes:
@@ -80,7 +78,7 @@ def words_of(text: str, characters: Sequence[str], indexes: Sequence[int]) -> st
 
 
 def line_spans(text: str) -> Iterator[Span]:
-    """Yield each line's start and end, and whether a hyphen ends it."""
+    """Yield each line's start and end, and whether the line ends with a hyphen."""
     start = 0
     for end in LINE_END.finditer(text):
         yield start, end.start(), end[0] == "\ufffe"
@@ -94,7 +92,7 @@ def is_space(item: TextObject) -> bool:
 
 
 def put_spaces(text_page: Any, text: str, characters: list[str], texts: dict[int, TextObject]) -> None:
-    """Insert the spaces drawn between words where pdfium leaves them out, because the gap is narrow."""
+    """Insert spaces drawn between words. pdfium leaves them out if the gap is narrow."""
     items = list(texts.items())
     for (_, before), (_, space), (address, after) in zip(items, items[1:], items[2:], strict=False):
         if not is_space(space) or abs(after.y - before.y) > 0.1 or not after.is_level:

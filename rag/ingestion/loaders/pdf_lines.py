@@ -1,10 +1,10 @@
 """Divide a page into lines with styles, gaps and boxes.
 
-Frames beside each other (in organisation charts, flow diagrams, cards, forms) are each read separately. Table cells are
-excluded: they touch each other, or share a line with the cell below.
+Frames next to each other (in organisation charts, flow diagrams, cards, forms) are read one after the other. Table
+cells are excluded: they touch each other, or share a line with the cell below.
 
-Some programs break lines inside Korean words, to fill every line. The text has no blank at a line end; word endings,
-and words found elsewhere on the page, show whether a word continues on the next line.
+Some programs break lines inside Korean words, to fill every line, and the text has no blank at a line end. Word
+endings, and words found elsewhere on the page, show whether a word continues on the next line.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _Line:
     box: Box
 
     def goes_on_from(self, above: _Line) -> bool:
-        """Whether this line and `above` are one printed line, which pdfium splits after a superscript."""
+        """Whether this line and `above` are the same printed line. pdfium splits lines after a superscript."""
         return (
             above.first.is_level
             and self.first.is_level
@@ -59,7 +59,7 @@ class _Line:
         )
 
     def gap_below(self, above: _Line) -> float:
-        """Return the distance to the line above, divided by the smaller font size; 0 if this line is not below."""
+        """Return the distance to the line above, divided by the smaller font size, or 0 if this line is not below."""
         size = min(above.style.size, self.style.size)
         if not (above.last.is_level and self.first.is_level) or size <= 0:
             return 0.0
@@ -75,7 +75,7 @@ class _Line:
 def styled_lines(
     text_page: Any, spans: Sequence[Span], text: str, characters: Sequence[str], texts: dict[int, TextObject]
 ) -> tuple[list[str], dict[str, Style], dict[int, float], dict[int, Box]]:
-    """Return a page's lines, the styles by line text, the gaps above by line number, and the boxes by line number.
+    """Return a page's lines, their styles by text, and the gaps above and the boxes by line number.
 
     A gap is the distance between two baselines, divided by the smaller font size.
     """
@@ -108,7 +108,7 @@ def styled_lines(
 
 
 def parted(lines: Sequence[str], gaps: dict[int, float], boxes: dict[int, Box]) -> tuple[list[str], dict[int, Box]]:
-    """Insert an empty line above each line with a wide gap. Return the lines, and the boxes by new line number."""
+    """Insert an empty line above each line with a wide gap. Returns the lines, and the boxes by new line number."""
     usual = sorted(gaps.values())[len(gaps) // 4] if len(gaps) >= FEWEST_LINE_GAPS else USUAL_LINE_GAP
     parted: list[str] = []
     moved: dict[int, Box] = {}
@@ -150,7 +150,7 @@ def _sample_line(text_page: Any, text: str, start: int, end: int, texts: dict[in
 def positions_of(lines: Sequence[str], places: dict[int, Box | None]) -> dict[int, Box]:
     """Convert boxes by index in `lines` to boxes by line number in the text.
 
-    The numbers differ, because a table is a single item in `lines` with several text lines.
+    The numbers differ, because a table is a single item in `lines` but has several text lines.
     """
     boxes: dict[int, Box] = {}
     position = 0
@@ -170,7 +170,7 @@ FEWEST_LINES = 1.5
 
 
 def separate_boxes(words: Sequence[PlacedWord], rules: RulingLines) -> list[Columns]:
-    """Return the words inside frames which are side by side, from top to bottom, left to right."""
+    """Return the words in frames which are side by side, from top to bottom and from left to right."""
     if len(rules.vertical) < 4 or len(rules.vertical) + len(rules.horizontal) > MOST_SEGMENTS:
         return []
     separate = _without_cells(list(_rectangles(rules)), rules)
@@ -238,7 +238,7 @@ def _joining_line(rules: RulingLines, left: float, right: float, height: float, 
 
 
 def _without_cells(boxes: Sequence[Box], rules: RulingLines) -> list[Box]:
-    """Return the frames which are not table cells: no line close by or across, and no shared side."""
+    """Return the frames which are not table cells: no line is close to or crosses them, and no side is shared."""
     return [
         (left, bottom, right, top)
         for left, bottom, right, top in boxes
@@ -290,7 +290,10 @@ SAME_EDGE, NEXT_LINE = 3.0, 2.2
 
 
 def join_broken_words(lines: Sequence[str], boxes: dict[int, Box]) -> list[str]:
-    """Join words broken at a line end, on the line where they start. `boxes` maps line numbers to boxes."""
+    """Join words broken at a line end. The whole word is put on the first line.
+
+    `boxes` maps line numbers to boxes.
+    """
     joined = list(lines)
     broken = [
         (place, place + 1)
@@ -319,8 +322,9 @@ def _follow(above: Box, below: Box) -> bool:
 
 
 def _full_lines(lines: Sequence[str], boxes: dict[int, Box], places: Sequence[int]) -> set[int]:
-    """Return the indexes for lines without room for a further syllable; empty if the lines differ in their number of
-    syllables.
+    """Return the indexes of lines which have no room for a further syllable.
+
+    Empty if the lines differ in their number of syllables.
     """
     if not places:
         return set()

@@ -1,4 +1,4 @@
-"""Define the objects which pdfium draws on a page."""
+"""Define values for the objects which pdfium draws on a page."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TextObject:
 
 
 def turned(x: float, y: float, width: float, height: float, rotation: int) -> tuple[float, float]:
-    """Convert a point on the unturned page (origin bottom left) to the page as shown (origin top left)."""
+    """Convert a point on the unrotated page (origin bottom left) to the displayed page (origin top left)."""
     if rotation == 90:
         return y, x
     if rotation == 180:

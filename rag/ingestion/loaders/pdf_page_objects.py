@@ -130,7 +130,7 @@ class PageObjects:
             self.pictures.append(_transform((0.0, 0.0, 1.0, 1.0), matrix))
 
     def may_have_tables(self) -> bool:
-        """Whether lines are drawn, or several text rows have aligned gaps, like columns."""
+        """Whether the page has drawn lines, or several text rows with wide gaps, like columns."""
         if self.rules >= FEWEST_RULES:
             return True
         rows = {

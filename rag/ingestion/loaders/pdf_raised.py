@@ -1,7 +1,7 @@
 """Find superscripts and subscripts on a PDF page, and convert them to plain text. Runs in the sandbox.
 
-A PDF does not mark superscripts: they are recognised by their smaller size, next to normal letters, above the baseline.
-Typst is an exception: its superscripts have the normal font size, but the font has smaller digits.
+A PDF does not mark superscripts. They are recognised by their smaller size and their position above the baseline, next
+to normal letters. Typst is an exception: superscripts have the normal font size, but smaller glyphs.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MOST_CHARACTERS = 12
 
 @dataclass(frozen=True, slots=True)
 class SmallRun:
-    """Consecutive superscript or subscript characters: start and (exclusive) end in the page's text."""
+    """Consecutive superscript or subscript characters, by start and (exclusive) end in the page's text."""
 
     start: int
     end: int
@@ -52,7 +52,7 @@ class SmallRun:
     is_fraction: bool = False
 
     def describe(self, before: str, part: str) -> tuple[str, bool]:
-        """Convert the run to text ("10³", "CO₂"), and tell whether it is a footnote reference."""
+        """Convert the run to text ("10³", "CO₂"). Also returns whether the run is a footnote reference."""
         if self.is_fraction:
             return f"{' ' if before[-1:].isdigit() else ''}{part}", False
         return raised(before, part) if self.is_raised else (lowered(part), False)
@@ -61,7 +61,7 @@ class SmallRun:
 def set_on_lines(texts: dict[int, TextObject]) -> dict[int, bool]:
     """Move superscript and subscript text objects to the baseline.
 
-    Returns true for superscripts and false for subscripts, by address.
+    Returns a dict from addresses to `True` for superscripts and `False` for subscripts.
     """
     is_raised_by_address: dict[int, bool] = {}
     neighbour: TextObject | None = None
@@ -97,7 +97,7 @@ def _set_on(item: TextObject, line: TextObject) -> TextObject:
 
 
 def _is_raised(item: TextObject, neighbour: TextObject, *, is_before: bool = False) -> bool | None:
-    """Return True if a text object is superscript compared with its neighbour, False if subscript, else `None`."""
+    """Compare a text object with the neighbour. Returns `True` for superscript, `False` for subscript, else `None`."""
     size = neighbour.line_size or neighbour.size
     if not (item.is_level and neighbour.is_level and SMALLEST * size <= item.size <= LARGEST * size):
         return None
@@ -111,9 +111,9 @@ def _is_raised(item: TextObject, neighbour: TextObject, *, is_before: bool = Fal
 
 
 def drawn_small(texts: dict[int, TextObject]) -> dict[int, bool]:
-    """Find small glyphs above (true) or below (false) a line's middle in the normal font size, by address.
+    """Find small glyphs in the normal font size, above (`True`) or below (`False`) a line's middle, by address.
 
-    They may be superscript or subscript digits with a separate glyph in the font.
+    They may be superscript or subscript digits, for which the font has separate glyphs.
     """
     is_raised_by_address: dict[int, bool] = {}
     for address, item in texts.items():
@@ -140,7 +140,7 @@ def small_runs(
 ) -> list[SmallRun]:
     """Return the runs of superscript and subscript characters. Adjacent pieces are joined.
 
-    `span_of(address)` returns a piece's start and end in the text. From `drawn`, only digits are used.
+    `span_of(address)` returns a piece's start and end in the text. Only digits are used from `drawn`.
     """
     runs: list[SmallRun] = []
     pieces = [(*span_of(address), is_raised) for address, is_raised in placed.items()]
@@ -190,15 +190,15 @@ def with_small_characters(words: Sequence[PlacedWord], text: str, runs: Sequence
 
 
 class _PageNotes(Notes):
-    """The references to a page's footnotes. The footnotes' texts stay at the bottom."""
+    """The references to a page's footnotes. The footnotes' texts stay at the bottom of the page."""
 
     def add_line(self, mark: str, text: str) -> None:
         pass
 
 
 def written_lines(lines: Sequence[str], styles: dict[str, Style]) -> tuple[list[str], dict[str, Style]]:
-    """Convert the placeholders for superscripts and subscripts to text, and move footnote references to the ends of
-    sentences.
+    """Convert placeholders for superscripts and subscripts to text, and move footnote references to the end of the
+    sentence.
 
     Returns the lines, and the styles by line text.
     """
@@ -219,7 +219,7 @@ def written_lines(lines: Sequence[str], styles: dict[str, Style]) -> tuple[list[
 def _group_continued(lines: Sequence[str]) -> Iterator[list[str]]:
     """Group each line with the following lines which continue the sentence in lower case.
 
-    A line with line breaks is a table, and a separate group.
+    An item with line breaks is a table, and a separate group.
     """
     group: list[str] = []
     for line in lines:

@@ -1,6 +1,7 @@
-"""Read a PDF's properties with pypdf: outline, page labels, title, author, language, dates. Find the sections.
+"""Read a PDF's properties with pypdf (outline, page labels, title, author, language, dates), and find the sections.
 
-Sections follow the outline. Without an outline, lines larger or bolder than the surrounding text start a section.
+Sections follow the outline. Without an outline, a section starts at each line in larger or bolder type than the
+surrounding text.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ ARTICLE = re.compile(r"^(제\s?\d+\s?[조장절관편]|第[\d一二三四五六�
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading on a page: lines, rank (larger is more important), and start in the page's text."""
+    """A heading on a page: lines, rank (higher is more important), and start in the page's text."""
 
     lines: tuple[str, ...]
     rank: float
@@ -45,7 +46,7 @@ class Heading:
 def sections_by_style(pages: Iterable[StyledPage], body: float) -> tuple[Section, ...]:
     """Find sections by heading style. `body` is the text's font size in points.
 
-    A section's start is the character position in all pages' texts, joined by line breaks.
+    A section's start is a character position in the text of all pages, joined by line breaks.
     """
     headings: list[tuple[str, float, int, int]] = []
     start = 0
@@ -66,7 +67,7 @@ def sections_by_style(pages: Iterable[StyledPage], body: float) -> tuple[Section
 
 
 def headings_by_style(page: StyledPage, body: float) -> list[Heading]:
-    """Find a page's headings by size and weight."""
+    """Find a page's headings by font size and weight."""
     headings: list[Heading] = []
     position, previous_end = 0, -1
     for line in page.text.split("\n"):
@@ -103,7 +104,7 @@ def _rank(line: str, style: Style | None, body: float) -> float:
 
 
 def sections_by_outline(entries: Sequence[tuple[str, int, int]], texts: Iterable[str]) -> tuple[Section, ...]:
-    """Make sections from outline entries (title, level, page from 1), which start at the title on the page."""
+    """Make sections from outline entries (title, level, page from 1). A section starts at its title on the page."""
     titles: dict[int, list[tuple[str, int]]] = defaultdict(list)
     for title, level, page in entries[:MOST_SECTIONS]:
         titles[page].append((title, level))
@@ -163,7 +164,7 @@ class PdfFacts:
     modified_at: str = ""
 
     def metadata(self) -> dict[str, str]:
-        """Return the dates as metadata for the document, except placeholder dates which programs write."""
+        """Return the dates, for the document's metadata. Placeholder dates written by programs are left out."""
         dates = {"file_created_at": self.created_at, "file_modified_at": self.modified_at}
         return {name: value for name, value in dates.items() if value and not value.startswith(NO_DATES)}
 
@@ -181,7 +182,7 @@ def facts_of(reader: pypdf.PdfReader) -> PdfFacts:
 
 
 def iso_date(text: str) -> str:
-    """Convert a date from a PDF or XMP to ISO 8601, or return "" for other text."""
+    """Convert a date from a PDF or XMP to ISO 8601. Returns "" for other text."""
     text = text.strip()[:60]
     if re.match(r"\d{4}-\d\d", text):
         return _iso_of_xmp(text)
@@ -204,7 +205,7 @@ def iso_date(text: str) -> str:
 
 
 def language_code(claimed: str) -> str:
-    """Shorten a language tag to a two-letter code; "" if this is no language tag."""
+    """Shorten a language tag to a two-letter code. Returns "" for other text."""
     match = re.match(r"[A-Za-z]{2}(?![A-Za-z])", claimed)
     return match[0].lower() if match else ""
 
@@ -263,7 +264,7 @@ def _language(reader: pypdf.PdfReader) -> str:
 
 
 def labels_of(reader: pypdf.PdfReader, page_count: int) -> list[str]:
-    """Read the page numbers as printed; empty if the file has none."""
+    """Read the printed page numbers (page labels). Empty if the file has no labels."""
     try:
         labels = [str(label) for label in reader.page_labels]
     except (Exception, RecursionError):

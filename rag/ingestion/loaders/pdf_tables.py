@@ -1,6 +1,6 @@
-"""Find the tables on a page, and put the rows in place of the tables' words.
+"""Find the tables on a page, and replace their words by rows. Runs in the sandbox.
 
-Lists in a fixed-width font, with columns made by blanks, count as tables. Runs in the sandbox.
+Lists in a fixed-width font, with columns separated by blanks, are tables too.
 """
 
 from __future__ import annotations
@@ -41,9 +41,7 @@ FEWEST_COLUMN_LINES = 6
 
 @dataclass(frozen=True)
 class TextWithTables:
-    """A page's original text, the characters in a list into which tables are inserted, and the tables' boxes on the
-    page.
-    """
+    """A page's original text, the characters into which tables are inserted, and the tables' boxes on the page."""
 
     text: str
     characters: list[str]
@@ -80,9 +78,9 @@ class Drawing:
 def tables_with(
     words: Sequence[PlacedWord], additions: Sequence[PlacedAddition], rules: RulingLines
 ) -> tuple[list[PageTable], list[PlacedAddition]]:
-    """Return a page's tables, and the additions (form values and typed notes) inside their cells.
+    """Return a page's tables, and the annotations' texts (form values, typed notes) inside their cells.
 
-    Only tables with borders take additions: a label next to a form field is no table row.
+    Only tables with borders get annotations, because a label next to a form field is no table row.
     """
     page_words = [placed.word for placed in words]
     values = [placed for placed in additions if not placed.addition.is_separate and placed.index >= 0]
@@ -101,9 +99,9 @@ def _is_within(placed: PlacedAddition, table: PageTable) -> bool:
 
 
 def listings(text_page: Any, text: str, texts: dict[int, TextObject], rules: RulingLines) -> set[int]:
-    """Return the indexes of characters in fixed-width lines, which may be lists; empty if most text is fixed-width.
+    """Return the indexes of the characters in fixed-width lines, which may be lists.
 
-    Lines inside tables with borders are left out.
+    Empty if most text is fixed-width. Lines inside tables with borders are left out.
     """
     fixed = sum(item.box[2] - item.box[0] for item in texts.values() if item.is_fixed)
     if not 0 < fixed <= 0.5 * sum(item.box[2] - item.box[0] for item in texts.values()):
@@ -123,7 +121,7 @@ def listings(text_page: Any, text: str, texts: dict[int, TextObject], rules: Rul
 
 
 def put_lists(text_page: Any, put: TextWithTables, objects: PageObjects) -> set[int]:
-    """Replace lists in a fixed-width font by table rows. Return the indexes of the replaced characters."""
+    """Replace lists in a fixed-width font by table rows. Returns the indexes of the replaced characters."""
 
     def is_fixed(index: int) -> bool:
         item = objects.texts.get(owner_of(text_page, index))
@@ -144,7 +142,8 @@ def put_lists(text_page: Any, put: TextWithTables, objects: PageObjects) -> set[
 
 
 def going_on(tables: list[PageTable], table_above: PageTable | None) -> list[PageTable]:
-    """Return the page's tables. If the first continues `table_above`, it gets the same column headings.
+    """Give the first table the column headings of `table_above`, if `table_above` continues there. Returns the page's
+    tables.
 
     `table_above` is the last table on the previous page.
     """
@@ -167,10 +166,10 @@ def holds_columns(table: PageTable, sets: Sequence[Columns]) -> bool:
 def put_tables(
     put: TextWithTables, words: Sequence[PlacedWord | TurnedWord], tables: Sequence[PageTable], turn: int = 0
 ) -> set[int]:
-    """Write each table's rows in place of the table's words, at the first word. Return the replaced characters'
-    indexes.
+    """Replace each table's words by rows, at the first word's position. Returns the replaced characters' indexes.
 
-    Boxes are converted back to the unrotated page by `turn`, and stored in `put.boxes`.
+    `turn` is the rotation of the tables in quarter turns. Their boxes are converted back to the unrotated page, and
+    stored in `put.boxes`.
     """
     text, characters = put.text, put.characters
     replaced: set[int] = set()
@@ -217,7 +216,7 @@ def _is_part(box: Box, table: PageTable) -> bool:
 
 
 def _is_drawn_by_column(words: Sequence[PlacedWord | TurnedWord], table: PageTable) -> bool:
-    """Whether each column is drawn completely before the next, which suggests text columns rather than a table."""
+    """Whether each column is drawn completely before the next. Such a table is probably text in columns."""
     columns = [table.column_at(placed.word.box[0], placed.word.box[2]) for placed in words]
     changes = sum(before != after for before, after in pairwise(columns))
     return len(table.rows) >= FEWEST_COLUMN_LINES and changes < len(table.rows) / 2
@@ -226,7 +225,7 @@ def _is_drawn_by_column(words: Sequence[PlacedWord | TurnedWord], table: PageTab
 def find_turned_words(
     text_page: Any, text: str, characters: Sequence[str], texts: dict[int, TextObject]
 ) -> dict[int, list[TurnedWord]]:
-    """Return the words which do not run from left to right, by quarter turns."""
+    """Return the words which do not run from left to right, by rotation in quarter turns."""
     if not any(item.turn for item in texts.values()):
         return {}
     placed_by_turn: dict[int, list[tuple[int, str, Box]]] = {}
@@ -247,7 +246,7 @@ def _turn_at(text_page: Any, index: int, texts: dict[int, TextObject]) -> int:
 
 
 def mask_text(text: str, characters: Sequence[str], turned: dict[int, list[TurnedWord]]) -> str:
-    """Return the page's text with blanks in place of omitted and rotated characters."""
+    """Return the page's text with blanks in place of removed and rotated characters."""
     mask_text = [text[index] if character else " " for index, character in enumerate(characters)]
     for words in turned.values():
         for word in words:
@@ -266,8 +265,8 @@ def put_turned(
 ) -> list[PageTable]:
     """Write tables and rotated words into a page's text.
 
-    `frames` has the page's words by rotation, in quarter turns counterclockwise: 0 for horizontal text. `main` is the
-    rotation for most words; the tables with this rotation are returned, without text columns.
+    `frames` has the page's words by rotation, in quarter turns counterclockwise; 0 is horizontal text. `main` is the
+    rotation of most words. Returns the tables with this rotation, except text columns.
     """
     free: dict[int, list[TurnedWord]] = {}
     for turn, words in frames.items():
@@ -304,7 +303,10 @@ def fixed_width_tables(
     is_fixed: Callable[[int], bool],
     rules: RulingLines,
 ) -> Iterator[tuple[list[int], list[str], Box]]:
-    """Yield each table: the characters' indexes, the rows, and the box. `spans` are the page's lines."""
+    """Yield each table in a fixed-width font: the characters' indexes, the rows, and the box.
+
+    `spans` are the page's lines.
+    """
     boxes: list[dict[int, Box]] = []
     for start, end in spans:
         visible = [index for index in range(start, end) if characters[index].strip()]

@@ -1,7 +1,7 @@
-"""Read a page's text with pdfium: only visible text, tables in rows, and each line's style.
+"""Read a page's text with pdfium: only visible text, with tables in rows, and each line's style.
 
-pdfium returns a page's text in a single call, in drawing order. The page's objects (pieces of text, lines, pictures)
-show what needs a closer look at single characters: hidden text and tables. Hidden text is left out, because answers
+pdfium returns a page's text in a single call, in drawing order. The page's objects (pieces of text, lines, images) show
+which characters must be checked one by one, to find hidden text and tables. Hidden text is left out, because answers
 would otherwise quote text which nobody should read.
 """
 
@@ -88,11 +88,12 @@ def read_page(
     *,
     has_paragraphs_by_gaps: bool = False,
 ) -> RawPage:
-    """Read an open pypdfium2 page, without hidden text.
+    """Read an open pypdfium2 page without hidden text.
 
     `draw` renders the page to an image with a pixel per point, or returns `None`; `draw` is only called if white text
-    may be hidden. `table_above` is the last table on the previous page, which may continue here. `annotations` lie on
-    the page. `has_paragraphs_by_gaps` adds an empty line at each gap wider than usual. Raises pypdfium2's errors.
+    may be hidden. `table_above` is the last table on the previous page, which may continue on this page. `annotations`
+    are the page's annotations. `has_paragraphs_by_gaps` adds an empty line at each unusually wide gap. Raises
+    pypdfium2's errors.
     """
     text_page = page.get_textpage()
     try:
@@ -163,7 +164,9 @@ class _PageReader:
         self._places += [("left out", box) for box in line_boxes(box for box in boxes if box is not None)]
 
     def place_words(self) -> None:
-        """Find superscripts, subscripts, and positions for annotations' texts; find the words' boxes if needed."""
+        """Find superscripts, subscripts, and the positions of annotations' texts. If needed, also find the words'
+        boxes.
+        """
         text_page, text, characters, objects = self._text_page, self._text, self._characters, self._objects
         runs = find_small_runs(text_page, text, characters, objects.texts)
         self._turned = find_turned_words(text_page, text, characters, objects.texts)

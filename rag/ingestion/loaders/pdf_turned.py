@@ -1,7 +1,7 @@
-"""Read turned text: tables drawn sideways, heads running upwards, notes in the margin. Runs in the sandbox.
+"""Read rotated text: tables drawn sideways, headings running upwards, notes in the margin. Runs in the sandbox.
 
-A turn is a number of quarter turns counterclockwise: text with turn 1 runs upwards. In a turn's frame, the page is
-rotated so that this text runs from left to right.
+A rotation is counted in counterclockwise quarter turns: text with rotation 1 runs upwards. In a rotation's frame, the
+page is rotated to make this text run from left to right.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ NAME_DISTANCE = 5.0
 
 @dataclass(frozen=True, slots=True)
 class TurnedWord:
-    """A rotated word, with its box and its characters' indexes in the page's text.
+    """A rotated word, with the box and the characters' indexes in the page's text.
 
-    The box is on the page rotated to make the word horizontal.
+    The box is on the page in the word's frame, in which the word is horizontal.
     """
 
     word: Word
@@ -35,14 +35,14 @@ class TurnedWord:
 
 
 def turn_of(a: float, b: float, d: float) -> int:
-    """Return a text's rotation in quarter turns, from three numbers in the text matrix; 0 also for slanted text."""
+    """Return a text's rotation in quarter turns, from three numbers in the text matrix. Slanted text gives 0."""
     if abs(a) < 0.01 * abs(b):
         return 1 if b > 0 else 3
     return 2 if a < 0 and d < 0 and abs(b) < 0.01 * abs(a) else 0
 
 
 def turned_box(box: Box, turn: int) -> Box:
-    """Rotate a box together with the page, to make text with the rotation `turn` (in quarter turns) horizontal."""
+    """Rotate a box with the page, to make text with the rotation `turn` (in quarter turns) horizontal."""
     left, bottom, right, top = box
     match turn % 4:
         case 1:
@@ -55,7 +55,7 @@ def turned_box(box: Box, turn: int) -> Box:
 
 
 def turned_rules(rules: RulingLines, turn: int) -> RulingLines:
-    """Rotate a page's drawn lines together with the page, like `turned_box`."""
+    """Rotate a page's drawn lines with the page, like `turned_box`."""
     flat = [turned_box((left, y, right, y), turn) for y, left, right in rules.horizontal]
     upright = [turned_box((x, bottom, x, top), turn) for x, bottom, top in rules.vertical]
     if turn % 2:
@@ -67,9 +67,9 @@ def turned_rules(rules: RulingLines, turn: int) -> RulingLines:
 
 
 def turned_words(characters: Iterable[tuple[int, str, Box]], turn: int) -> list[TurnedWord]:
-    """Join characters into words by position alone.
+    """Join characters into words by their positions alone.
 
-    pdfium breaks lines inside rotated words, and mixes neighbours.
+    pdfium breaks lines inside rotated words, and mixes neighbouring words.
     """
     words: list[TurnedWord] = []
     for line in _lines_of(_glyphs(characters, turn)):
@@ -84,9 +84,8 @@ def turned_words(characters: Iterable[tuple[int, str, Box]], turn: int) -> list[
 
 
 def _glyphs(characters: Iterable[tuple[int, str, Box]], turn: int) -> list[TurnedWord]:
-    """Return each character with the box on the page rotated by `turn`.
-
-    Ligatures split by pdfium, like "ffi", are rejoined.
+    """Return each character with the box on the page rotated by `turn`. Ligatures split by pdfium, like "ffi", are
+    rejoined.
     """
     glyphs: list[TurnedWord] = []
     for index, character, box in characters:
@@ -127,8 +126,8 @@ def upright_heads(
 ) -> list[TurnedWord]:
     """Convert rotated column headings and row names in tables to horizontal words.
 
-    Their boxes are on the page rotated by `main`. `rules` are the page's drawn lines, `upright` the horizontal words.
-    Notes in the margin are left out: they lie outside the table's lines and columns.
+    Their boxes are on the page rotated by `main`. `rules` are the page's drawn lines, and `upright` the horizontal
+    words. Notes in the margin lie outside the table's lines and columns, and are left out.
     """
     if len(words) > MOST_HEADS:
         return []
@@ -227,7 +226,7 @@ def _make_horizontal(head: Sequence[TurnedWord], box: Box, middle: float) -> Tur
 
 
 def put_turned_lines(characters: list[str], text: str, words: Sequence[TurnedWord]) -> None:
-    """Put rotated words in order, line by line, if pdfium's text has them in a different order."""
+    """Put rotated words in order, line by line, if their order in pdfium's text is different."""
     by_word = {id(word.word): word for word in words}
     lines = [[by_word[id(word)] for word in line] for line in text_lines([word.word for word in words])]
     in_lines = [word.word.text for line in lines for word in line]
@@ -242,7 +241,7 @@ def put_turned_lines(characters: list[str], text: str, words: Sequence[TurnedWor
 
 
 def take_out(characters: list[str], text: str, indexes: Iterable[int]) -> None:
-    """Remove characters from a page's text, and the blanks between them."""
+    """Remove characters, and the blanks between them, from a page's text."""
     ordered = sorted(indexes)
     for index in ordered:
         characters[index] = ""

@@ -1,4 +1,4 @@
-"""Find a page's words and ruling lines with pdfium, for finding tables. Runs in the sandbox."""
+"""Find a page's words and ruling lines with pdfium, to find tables. Runs in the sandbox."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class PlacedWord:
 
 
 def place_words(text_page: Any, text: str) -> list[PlacedWord]:
-    """Find a page's words with their boxes. `text` is the page's text as pdfium numbers its characters."""
+    """Find a page's words with their boxes. `text` is the page's text; its indexes are pdfium's character indexes."""
     return [word for run in RUN.finditer(text) for word in _words_in(text_page, run[0], run.start())]
 
 
@@ -91,7 +91,7 @@ def _words_by_character(text_page: Any, run: str, start: int) -> Iterator[Placed
 
 
 def box_of(text_page: Any, index: int) -> Box | None:
-    """Return a character's box in points, as high as the line; `None` if pdfium has no box."""
+    """Return a character's box in points, with the height of the line, or `None` if pdfium has no box."""
     rect = pdfium.FS_RECTF()
     if not pdfium.FPDFText_GetLooseCharBox(text_page, index, rect):
         return None
@@ -124,9 +124,9 @@ def _segments(item: Any) -> Iterable[Line]:
 
 
 def _area_edges(lines: Sequence[Line]) -> Iterator[Line]:
-    """Yield a filled area's edges, except overlapping edges.
+    """Yield a filled area's edges, without edges which overlap.
 
-    WeasyPrint fills a border on a single side: a box minus a smaller box, whose common edges are not drawn.
+    WeasyPrint fills a border on one side as a box minus a smaller box. Their common edges are not drawn.
     """
     places: dict[tuple[bool, float], list[float]] = defaultdict(list)
     for (x1, y1), (x2, y2) in lines:

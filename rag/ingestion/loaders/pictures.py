@@ -1,7 +1,7 @@
-"""Load pictures as documents, draw pages with a highlighted passage, and prepare pictures for text recognition.
+"""Load image files, render pages with a highlighted passage, and prepare images for text recognition.
 
 Runs in the sandbox process. Photographs, screenshots and scans become documents, and their text is recognised in the
-next step. Each picture in a TIFF or HEIC file is a page; an animation is a single page.
+next step. Each image in a TIFF or HEIC file is a page. An animation is a single page.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ SHORTEST_PIECE = 12
 
 
 def draw_page(content: bytes, number: int, *, highlight: str, scale: float, sentence: str = "") -> bytes:
-    """Render a page, counted from 1, as PNG. Raises `PdfDamaged`.
+    """Render a page, counted from 1, to PNG. Raises `PdfDamaged`.
 
-    `highlight` is the passage to mark, if found on the page; `sentence`, a part of the passage, is marked more
+    `highlight` is the passage to mark, if found on the page. `sentence` is a part of this passage to mark more
     strongly.
     """
     try:
@@ -66,7 +66,7 @@ def draw_page(content: bytes, number: int, *, highlight: str, scale: float, sent
 def passage_boxes(page: Any, passage: str, sentence: str = "") -> list[Box]:
     """Find a passage on the page. Returns a rectangle (left, bottom, right, top) in points for each line.
 
-    With a sentence, only the sentence's lines are returned; the sentence is searched within the passage.
+    With `sentence`, a part of the passage, only the sentence's lines are returned.
     """
     text_page = page.get_textpage()
     count = text_page.count_chars()
@@ -91,7 +91,7 @@ def passage_boxes(page: Any, passage: str, sentence: str = "") -> list[Box]:
 
 
 def folded_with_positions(characters: list[str]) -> tuple[str, list[int]]:
-    """Fold characters for comparison. Return the folded text, and each folded character's original index."""
+    """Fold characters for comparison. Returns the folded text, and the original index of each folded character."""
     folded: list[str] = []
     positions: list[int] = []
     for index, character in enumerate(characters):
@@ -105,9 +105,9 @@ def folded_with_positions(characters: list[str]) -> tuple[str, list[int]]:
 
 
 def spans_of(folded: str, passage: str) -> list[tuple[int, int]]:
-    """Find a passage in a folded text. Return the passage's span, else the spans for lines and sentences, in order.
+    """Find a passage in a folded text, and return the span.
 
-    A passage over a page break is only found in parts.
+    If the whole passage is not found, for example because of a page break, returns the lines' and sentences' spans.
     """
     folded_passage = fold(passage)
     start = folded.find(folded_passage) if folded_passage else -1
@@ -132,9 +132,7 @@ def fold(text: str) -> str:
 
 
 def marked(picture: Image.Image, page: Any, boxes: list[Box], strong: Sequence[Box] = ()) -> Image.Image:
-    """Return the image with rectangles marked, also on rotated and cropped pages; `strong` rectangles are drawn
-    on top.
-    """
+    """Return the image with rectangles marked, also on rotated and cropped pages. `strong` rectangles are on top."""
     layer = Image.new("RGB", picture.size, (255, 255, 255))
     draw = ImageDraw.Draw(layer)
     left, bottom, right, top = page.get_bbox()
@@ -198,7 +196,7 @@ AROUND, DARKER = 24, 40
 
 
 def is_large(matrix: Sequence[float], pixels: int, box: tuple[float, float, float, float]) -> bool:
-    """Whether an image is large enough on the page for readable text. `matrix` is the PDF matrix which draws it."""
+    """Whether an image is large enough on the page for readable text. `matrix` is the image's PDF matrix."""
     width, height = hypot(matrix[0], matrix[1]), hypot(matrix[2], matrix[3])
     page_width, page_height = box[2] - box[0], box[3] - box[1]
     if min(page_width, page_height) <= 0 or pixels < LEAST_PIXELS or width < LEAST_OF_WIDTH * page_width:
@@ -220,7 +218,7 @@ def looks_like_print(picture: Any) -> bool:
 
 
 def as_ink(content: bytes) -> bytes:
-    """Convert a rendered page (PNG) to black and white: black where darker than the surroundings.
+    """Convert a rendered page (PNG) to black and white. Pixels with brighter surroundings become black.
 
     Used for text on coloured backgrounds.
     """
@@ -260,9 +258,9 @@ def check_picture(content: bytes, options: LoadOptions) -> CheckedFile:
 
 
 def load_picture(content: bytes, options: LoadOptions) -> ExtractedDocument:
-    """Return all pages of an image file with empty text, for recognition later. Blank pages get a warning.
+    """Return all pages of an image file with empty text, to be recognised later.
 
-    Raises `DocumentError`s.
+    Blank pages get a warning. Raises `DocumentError`s.
     """
     pages = []
     with opened(content) as picture:
@@ -285,7 +283,7 @@ def drawn_picture(content: bytes, number: int, *, scale: float) -> bytes:
 
 
 def pictures_as_pdf(content: bytes, numbers: Sequence[int]) -> bytes:
-    """Make a PDF from these pages of an image file, counted from 1, for text recognition providers."""
+    """Make a PDF from some pages of an image file, counted from 1, for text recognition by a provider."""
     buffer = io.BytesIO()
     with opened(content) as picture:
         first, *other_pages = (frame_of(picture, number, scale=3.0) for number in numbers)
@@ -295,7 +293,7 @@ def pictures_as_pdf(content: bytes, numbers: Sequence[int]) -> bytes:
 
 @contextmanager
 def opened(content: bytes) -> Iterator[Image.Image]:
-    """Yield an image, opened without decoding, if it is within the size limits.
+    """Yield an image within the size limits, opened but not decoded.
 
     Raises `FileDamaged`, `FileTooLarge`, and `FileKindUnknown` if packages for the format are missing.
     """
@@ -318,13 +316,13 @@ def _open(content: bytes, formats: tuple[str, ...]) -> Iterator[Image.Image]:
 
 
 def frames_of(picture: Image.Image) -> int:
-    """Count the pages; an animation is a single page."""
+    """Count the pages of an image file. An animation is a single page."""
     has_pages = any(loader.has_pages for loader in file_formats().pictures if loader.pillow_format == picture.format)
     return int(getattr(picture, "n_frames", 1)) if has_pages else 1
 
 
 def frame_of(picture: Image.Image, number: int, *, scale: float) -> Image.Image:
-    """Decode a page, counted from 1, upright on white. `scale` is the pixels per point of an A4 sheet."""
+    """Decode a page, counted from 1, upright on white. `scale` is in pixels per point of an A4 sheet."""
     if frames_of(picture) > 1:
         picture.seek(number - 1)
     width, height = picture.size

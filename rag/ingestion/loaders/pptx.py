@@ -1,4 +1,4 @@
-"""Load presentations (.pptx): a page for each slide, with the visible text and, marked, the notes.
+"""Load presentations (.pptx): a page for each slide, with the visible text, and, marked, the notes.
 
 The text is read twice: shape by shape, and in full, to count text which is missing on the page.
 """
@@ -68,7 +68,7 @@ def load_pptx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extract
 
 
 def check_pptx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
-    """Check that the file is a valid package, and count its slides. Raises the errors of `load_pptx`."""
+    """Check that the file is a valid package, and count the slides. Raises the errors from `load_pptx`."""
     require_package(content, options.limits, Presentation)
     return guarded(lambda: CheckedFile(page_count=max(len(Presentation(content).slides()), 1)))
 
@@ -309,7 +309,7 @@ class _Slide:
 
 
 def _placeholder(shape: Any) -> str | None:
-    """Return a placeholder shape's type, "" if the type is not stated; `None` for ordinary shapes."""
+    """Return the type of a placeholder shape, or "" if no type is stated. Returns `None` for ordinary shapes."""
     placeholder = next(shape.iter(P + "ph"), None)
     return None if placeholder is None else placeholder.get("type") or ""
 

@@ -1,7 +1,7 @@
-"""Write raised and lowered characters as in print, and put footnotes beside their sentences.
+"""Write superscripts and subscripts like in print, and put footnotes next to their sentences.
 
-10³, m² and CO₂ keep their small figures. A raised 1 after "30" is a footnote's mark, and must not become 301: the mark
-moves to the end of the sentence, with the footnote's text if known.
+10³, m² and CO₂ keep their small digits. A superscript 1 after "30" is a footnote reference and must not become 301. The
+reference is moved to the sentence's end, with the footnote's text if known.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ LOOKED_AT = 40
 
 
 def raised(before: str, text: str) -> tuple[str, bool]:
-    """Convert superscripts to text ("10" + "3" → "³"), and tell whether they are a footnote reference.
+    """Convert superscripts to text ("10" + "3" → "³"), and return whether they are a footnote reference.
 
-    `before` is the preceding text.
+    `before` is the text before them.
     """
     mark = text.strip()
     if not mark:
@@ -84,7 +84,7 @@ def _is_power(mark: str, before: str, word: re.Match[str] | None, number: re.Mat
 
 
 def minutes_or_cents(before: str, text: str, after: str) -> str:
-    """Convert superscript digits to minutes ("8" + "00" → ":00") or cents; "" if the context fits neither."""
+    """Convert superscript digits to minutes ("8" + "00" → ":00") or cents. Returns "" if the context fits neither."""
     figures = text.strip()
     if HOUR.search(before) and MINUTES.fullmatch(figures) and BEHIND_TIME.match(after):
         return f":{figures}"
@@ -112,7 +112,7 @@ def lowered(text: str) -> str:
 
 
 def small(text: str) -> str:
-    """Convert to superscript characters ("2" → "²"); unchanged unless every character has a superscript form."""
+    """Convert to superscript characters ("2" → "²"). Unchanged if a character has no superscript form."""
     return text.translate(RAISED) if RAISABLE.fullmatch(text) else text
 
 
@@ -135,7 +135,7 @@ MOST_REPEATED = 10
 
 @dataclass(frozen=True)
 class Note:
-    """A footnote or endnote: the reference mark in the text, and the note's text."""
+    """A footnote or endnote: the mark in the text, and the note's text."""
 
     mark: str
     text: str = ""
@@ -147,7 +147,7 @@ class Note:
 class Notes:
     """A document's footnotes and endnotes.
 
-    Lines which start with a mark (1, *, †) are included, for footnotes typed by hand.
+    Lines which start with a mark (1, *, †) are also stored, because they may be footnotes typed by hand.
     """
 
     def __init__(self) -> None:
@@ -156,8 +156,8 @@ class Notes:
         self._repeated: Counter[str] = Counter()
 
     def refer(self, mark: str, text: str = "") -> str:
-        """Store a footnote, and return a placeholder for the text. `placed` or `in_place` replaces the placeholder
-        later.
+        """Store a footnote, and return a placeholder for the text. `placed` or `in_place` later replaces the
+        placeholder.
         """
         self._notes.append(Note(mark, text))
         return f"{OPEN}{len(self._notes) - 1}{CLOSE}"
@@ -167,9 +167,9 @@ class Notes:
         self._lines[bare(mark)].append(text)
 
     def placed(self, text: str, *, are_all_below: bool = False, is_wrapped: bool = False) -> tuple[str, list[str]]:
-        """Replace placeholders by footnotes, inserted after the sentence if they are short.
+        """Replace placeholders by footnotes. Short footnotes are inserted after their sentence.
 
-        Returns the text, and the footnotes to append below. With `are_all_below` (for headings) all footnotes are
+        Returns the text, and the footnotes to append below. With `are_all_below`, used for headings, all footnotes are
         returned. With `is_wrapped`, a sentence may continue on the next line.
         """
         if OPEN not in text:
@@ -198,7 +198,9 @@ class Notes:
         return "".join((*pieces, plain[last:])).rstrip(), below
 
     def in_place(self, text: str) -> str:
-        """Replace placeholders in a table cell by the footnotes in brackets, or by the marks of unknown footnotes."""
+        """Replace placeholders in a table cell by footnotes in brackets. If a footnote's text is unknown, the mark is
+        used.
+        """
 
         def note_text(match: re.Match[str]) -> str:
             note = self._notes[int(match[1])]
@@ -221,7 +223,7 @@ def bare(mark: str) -> str:
 
 
 def _bracket(note: Note) -> str:
-    """Put a footnote in brackets, without the full stop if there is a single sentence."""
+    """Put a footnote in brackets. If it is a single sentence, the full stop is dropped."""
     text = str(note)
     return f"({text[:-1] if text.endswith('.') and '. ' not in text else text})"
 
@@ -241,20 +243,19 @@ PART_MARKS = re.compile("[\ufdd3-\ufdd6]")
 
 
 def raised_part(text: str) -> str:
-    """Enclose a text in placeholders for a superscript, which `notes_below` resolves."""
+    """Enclose a superscript in placeholders, which `notes_below` replaces."""
     return PART_MARKS.sub("", text).join(RAISED_PART)
 
 
 def lowered_part(text: str) -> str:
-    """Enclose a text in placeholders for a subscript, which `notes_below` resolves."""
+    """Enclose a subscript in placeholders, which `notes_below` replaces."""
     return PART_MARKS.sub("", text).join(LOWERED_PART)
 
 
 def notes_below(text: str, notes: Notes, *, is_in_place: bool = False) -> str:
-    """Convert superscripts and subscripts in several lines to text, and insert footnotes after their sentences or below
-    the line.
+    """Convert superscripts and subscripts in several lines to text, and insert footnotes after their sentence or line.
 
-    With `is_in_place`, footnotes stay where they are referenced, as in a table cell.
+    With `is_in_place`, footnotes stay at their reference, like in a table cell.
     """
     lines = [with_small_parts(line, notes) for line in text.split("\n")]
     if is_in_place:
@@ -268,10 +269,10 @@ def _place_notes(line: str, notes: Notes) -> list[str]:
 
 
 def with_small_parts(line: str, notes: Notes, *, has_stars: bool = True) -> str:
-    """Convert superscripts and subscripts in a line to text. A line which starts with a footnote mark is stored as a
-    footnote.
+    """Convert superscripts and subscripts in a line to text. A line which starts with a footnote mark is stored in
+    `notes`.
 
-    Without `has_stars`, a star is no footnote mark, because it starts a list item.
+    Without `has_stars`, a star is no footnote mark, because a star starts a list item.
     """
     if PART_MARKS.search(line) is None:
         if has_stars and (starred := STARRED.fullmatch(line)):

@@ -1,6 +1,6 @@
 """Put the lines recognised on a page into reading order: tables in rows, columns one after the other.
 
-The functions only use words and boxes (left, bottom, right, top, in any unit).
+The functions use only words and their boxes (left, bottom, right, top, in any unit).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ UNSPACED = "\u2e80"
 
 @dataclass(frozen=True)
 class Block:
-    """A block on a page: a line of text, or a whole table."""
+    """A block on a page: a text line or a whole table."""
 
     lines: tuple[str, ...]
     box: Box
@@ -45,22 +45,19 @@ class Block:
 
 @dataclass(frozen=True)
 class Arranged:
-    """A page's text in reading order, and for each table the numbers of the lines inside."""
+    """A page's text in reading order, and the numbers of the lines inside each table."""
 
     text: str
     tables: tuple[frozenset[int], ...] = ()
 
 
 def text_in_order(lines: Sequence[Word], rules: RulingLines = NO_RULES) -> str:
-    """Return a page's text in reading order, with tables in rows.
-
-    Columns which were side by side on the page stay separate.
-    """
+    """Return a page's text in reading order, with tables in rows and columns one after the other."""
     return arranged(lines, rules).text
 
 
 def arranged(lines: Sequence[Word], rules: RulingLines = NO_RULES) -> Arranged:
-    """Return a page's text in reading order, and which lines are in tables."""
+    """Return a page's text in reading order, and the numbers of the lines inside each table."""
     if not lines:
         return Arranged("")
     scale = LINE_HEIGHT / max(median(line.height for line in lines), 1e-6)
@@ -77,9 +74,9 @@ def arranged(lines: Sequence[Word], rules: RulingLines = NO_RULES) -> Arranged:
 
 
 def with_spaces(text: str, words: Sequence[Sequence[str]], columns: Sequence[Sequence[int]]) -> str:
-    """Insert the spaces which the recognition model left out, where the gap between two characters is wide.
+    """Insert the spaces which the recognition model left out. A wide gap between two characters is a space.
 
-    `words` are the line's words, split into characters, `columns` the characters' horizontal positions.
+    `words` are the line's words, split into characters; `columns` are the horizontal positions of these characters.
     """
     if "".join(map("".join, words)) != text.replace(" ", ""):
         return text
@@ -168,7 +165,8 @@ def _group_rows(blocks: Sequence[Block]) -> list[list[Block]]:
 def _find_columns(rows: Sequence[Sequence[Block]], first: int, left: float, right: float) -> tuple[int, float | None]:
     """Find text columns from row `first` on.
 
-    Returns the row at which they end, and the middle between the columns; `None` without columns.
+    Returns the row at which they end, and the position between the columns, or `None` instead of a position without
+    columns.
     """
     free = [(left, right)]
     last = first

@@ -1,6 +1,6 @@
 """Load rich text documents (.rtf): the visible text in order, with headings as sections.
 
-The file is read in a single pass, without recursion. Tracked deletions are left out. All letters found in the file are
+The file is read in a single pass, without recursion. Tracked deletions are left out. All letters in the file are
 compared with the page, to report text which was not written.
 """
 
@@ -240,9 +240,8 @@ class _Walk:
         self.story = _Story()
 
     def _handle_destination(self, word: str) -> bool:
-        """Handle an RTF control word which names the group's purpose, like a footnote.
-
-        Returns False for all remaining words.
+        """Handle an RTF control word which names the purpose of a group, like a footnote. Returns `False` for other
+        words.
         """
         group, was_outside = self.group, self.group.is_outside
         if word == "ud":
@@ -432,7 +431,7 @@ class _Walk:
             self.story.runs.append((FOREIGN.sub("", text), group.position))
 
     def _take_text(self) -> str:
-        """Return and clear the current paragraph's text, with superscripts and subscripts converted to plain text."""
+        """Return and clear the current paragraph's text. Superscripts and subscripts are converted to plain text."""
         runs, self.story.runs = self.story.runs, []
         joined: list[tuple[list[str], int]] = []
         for text, position in runs:
@@ -525,7 +524,7 @@ class _Walk:
 
 
 def _align_columns(grid: list[list[str | None]], edges: Sequence[Sequence[int]]) -> list[list[str | None]]:
-    """Return rows with a cell for each column. `None` is a column into which the cell on the left extends."""
+    """Return rows with a cell for each column. A cell is `None` if the cell on the left covers this column."""
     if any(
         len(row) != len(row_edges) or sorted(set(row_edges)) != list(row_edges)
         for row, row_edges in zip(grid, edges, strict=True)

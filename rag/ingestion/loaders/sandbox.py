@@ -1,6 +1,6 @@
 """Read untrusted files in separate processes, to protect the application from harmful files.
 
-A few processes are kept ready. Each reads a single tenant's files, and can only write its results to the application
+A few processes are kept ready. Each reads files of a single tenant, and can only write results to the application
 (`rag.sandbox`). A process is killed after a time limit, and replaced after a crash. The results are JSON: no file can
 make the application run code.
 """
@@ -87,9 +87,9 @@ MARK_NAMES = ("kind", "left", "top", "right", "bottom")
 
 @dataclass(frozen=True)
 class FoundText:
-    """The text in an image. `lines`, `unread` and `unsure` count lines.
+    """The text found in an image.
 
-    `doubt` is the fraction of unread and unsure lines by width, 0 to 1.
+    `lines`, `unread` and `unsure` count lines. `doubt` is the share (0 to 1) of unread and unsure lines, by width.
     """
 
     text: str
@@ -112,7 +112,7 @@ class Sandbox:
         worker: Sequence[str] = WORKER,
         idle_seconds: float | None = None,
     ) -> None:
-        """`idle_seconds` is how long idle processes are kept; `None` keeps them for good."""
+        """`idle_seconds` is how long idle processes are kept. `None` keeps them until `close`."""
         self._idle_seconds = idle_seconds
         self._limits = limits
         self._command = (*worker, str(limits.memory_mb))
@@ -138,7 +138,7 @@ class Sandbox:
     def extract_pages(
         self, content: bytes, *, password: str | None = None, on_page: Callable[[int, int], None] | None = None
     ) -> ExtractedDocument:
-        """Load the text on a PDF's pages, calling `on_page(done, total)` now and then. Raises `DocumentError`s."""
+        """Load the text of a PDF's pages. Calls `on_page(done, total)` now and then. Raises `DocumentError`s."""
         return self.load(content, file_name=".pdf", options=LoadOptions(password=password, on_page=on_page))
 
     def check(
@@ -172,9 +172,9 @@ class Sandbox:
         options: LoadOptions = DEFAULT_OPTIONS,
         tenant_id: str = "",
     ) -> ExtractedDocument:
-        """Load a file in any known format. The sandbox's limits replace the limits in `options`.
+        """Load a file in any known format, and return the document with all pages.
 
-        The returned document has all pages.
+        The sandbox's limits replace the limits in `options`.
         """
         named = {
             "file_name": file_name,
@@ -192,7 +192,7 @@ class Sandbox:
     def attached(
         self, content: bytes, *, file_name: str, password: str | None = None, tenant_id: str = ""
     ) -> list[AttachedFile]:
-        """Return the attached files with a known ending. Raises `DocumentError`s."""
+        """Return the attached files which have a known ending. Raises `DocumentError`s."""
         named = {"file_name": file_name, "password": password}
         reply = self._run("attached", named, content, tenant_id=tenant_id)
         files: list[AttachedFile] = []
@@ -208,7 +208,7 @@ class Sandbox:
         return self._run("picture", {}, content, tenant_id=tenant_id).blob
 
     def recognise(self, picture: bytes, *, tenant_id: str = "") -> FoundText:
-        """Read the text in a PNG. Only possible with the worker for text recognition. Raises `DocumentError`s."""
+        """Read the text in a PNG. Only works in the sandbox for text recognition. Raises `DocumentError`s."""
         reply = self._run("recognise", {}, picture, tenant_id=tenant_id)
         with well_formed():
             values = reply.values
@@ -236,7 +236,8 @@ class Sandbox:
         ink: bool = False,
         tenant_id: str = "",
     ) -> bytes:
-        """Render a page as PNG, with a highlighted passage. A sentence in the passage is highlighted more strongly.
+        """Render a page to PNG with a highlighted passage. `sentence`, a part of the passage, is highlighted more
+        strongly.
 
         `ink` converts the page to black and white. Raises `DocumentError`s.
         """
@@ -244,9 +245,10 @@ class Sandbox:
         return self._run("draw", values, content, tenant_id=tenant_id).blob
 
     def answer(self, kind: str, content: bytes, values: Mapping[str, Any], *, tenant_id: str = "") -> Reply:
-        """Parse a response from a source's server (a website or drive which a collection follows), with a time limit.
+        """Parse a response from a source's server, with a time limit. A source is a website or drive followed by a
+        collection.
 
-        Works only in a sandbox from `answers_sandbox_of`. Callers unpack the values inside `well_formed`. Raises
+        Only works in a sandbox from `answers_sandbox_of`. Callers unpack the values inside `well_formed`. Raises
         `DocumentError`s.
         """
         reply = self._run(
@@ -258,7 +260,7 @@ class Sandbox:
 
     @contextmanager
     def archive(self, source: Path | IO[bytes], *, tenant_id: str = "") -> Iterator[OpenArchive]:
-        """Yield a ZIP archive, however large, opened in a separate process. Raises `InvalidInput`s."""
+        """Yield a ZIP archive of any size, opened in a separate process. Raises `InvalidInput`s."""
         with _as_file(source) as file:
             command = (*ARCHIVE_WORKER, str(file.fileno()), str(self._limits.memory_mb))
             opened = OpenArchive(
@@ -275,23 +277,22 @@ class Sandbox:
         return TenantReader(self, tenant_id)
 
     def means(self) -> Mapping[str, str]:
-        """Return how sandbox processes are confined: a dict with the keys "account", "files", "calls" and "network".
-
-        Raises `DocumentError`s.
+        """Return how sandbox processes are confined, by "account", "files", "calls" and "network". Raises
+        `DocumentError`s.
         """
         if self.known_means is None:
             self.check(b"a text", file_name="a.txt")
         return self.known_means or {}
 
     def interrupt(self) -> None:
-        """End all current work: the callers get `ReadingTookTooLong`. New work may follow."""
+        """End all current work. The callers get `ReadingTookTooLong`. New work may follow."""
         with self._lock:
             running = list(self._all)
         for process in running:
             process.kill()
 
     def close(self) -> None:
-        """End all processes; the sandbox can be used again."""
+        """End all processes. The sandbox can be used again."""
         self.interrupt()
         with self._lock:
             ended, self._all, self._idle = self._all, set(), []
@@ -331,10 +332,7 @@ class Sandbox:
         return reply
 
     def _take_process(self, tenant_id: str | None = None) -> _Process:
-        """Return a process which has only read this tenant's files.
-
-        A harmful file could spy on later files in the same process.
-        """
+        """Return a process which has only read this tenant's files, because a harmful file could spy on later files."""
         with self._lock:
             self._end_idle(lambda process: not process.is_alive)
             for process in reversed(self._idle):
@@ -398,8 +396,8 @@ class TenantReader:
 class OpenArchive:
     """A ZIP archive which a separate process unpacks, file by file.
 
-    If a file crashes the process, only this file is lost. The process stays until `close`, but counts as busy only
-    while unpacking.
+    If a file crashes the process, only this file is lost. The process stays until `close`, but is busy only while
+    unpacking a file.
     """
 
     def __init__(
@@ -425,7 +423,7 @@ class OpenArchive:
             raise InvalidInput("This archive is damaged and cannot be opened. Pack it again.") from exc
 
     def unpack(self, number: int) -> tuple[bytes, str]:
-        """Unpack a file. Return its bytes and "", or b"" and the reason. `number` is the file's index in `names`."""
+        """Unpack a file, given by index in `names`. Returns bytes and "", or b"" and the reason for the failure."""
         try:
             reply = self._run("unpack", {"number": number})
             with well_formed():
@@ -463,7 +461,7 @@ class OpenArchive:
 def _as_file(source: Path | IO[bytes]) -> Iterator[IO[bytes]]:
     """Yield a file opened read-only, for a child process.
 
-    Content in memory is written to a temporary file without a name, which disappears even if this process is killed.
+    Content in memory is written to a temporary file without a name. This file disappears even if the process is killed.
     """
     if isinstance(source, Path):
         with source.open("rb") as file:
@@ -537,7 +535,7 @@ class _Process:
         raise self._error_of_end()
 
     def _wait_until_confined(self) -> None:
-        """Wait for the process to report its confinement. Until then the process gets no file."""
+        """Wait until the process reports confinement. Until then, the process gets no file."""
         timer = self._kill_after(START_SECONDS)
         try:
             first = read_message(self._process.stdout, 65_536)  # type: ignore[arg-type]
@@ -570,7 +568,10 @@ class _Process:
 
 @contextmanager
 def well_formed() -> Iterator[None]:
-    """Raise `FileDamaged` for any error while a result is unpacked: a harmful file may have forged the result."""
+    """Convert any error in the `with` block to `FileDamaged`.
+
+    The block unpacks a result, which a harmful file may have forged.
+    """
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as exc:
@@ -579,13 +580,13 @@ def well_formed() -> Iterator[None]:
 
 @functools.cache
 def sandbox_of(limits: ExtractionLimits) -> Sandbox:
-    """Return the application's shared sandbox for these limits; its processes start on first use."""
+    """Return the application's shared sandbox for these limits. The processes start on first use."""
     return Sandbox(limits)
 
 
 @functools.cache
 def recognition_sandbox_of(limits: ExtractionLimits) -> Sandbox:
-    """Return the application's shared sandbox for text recognition: a single process, only while there are scans.
+    """Return the application's shared sandbox for text recognition, with a single process while there are scans.
 
     Raises `PackagesMissing`.
     """
@@ -602,9 +603,7 @@ def recognition_sandbox_of(limits: ExtractionLimits) -> Sandbox:
 
 @functools.cache
 def answers_sandbox_of(limits: ExtractionLimits, worker: str) -> Sandbox:
-    """Return the application's shared sandbox for parsing responses from a source's servers; `worker` is the source's
-    module.
-    """
+    """Return the application's shared sandbox for parsing responses from servers. `worker` is the source's module."""
     return Sandbox(limits, worker=("-m", worker), idle_seconds=IDLE_SECONDS)
 
 

@@ -34,9 +34,9 @@ def serve_tasks(answers: BinaryIO, perform: Perform) -> None:
 
 
 def serve_answers(readers: Mapping[str, Callable[..., ServerAnswer]], load_libraries: Callable[[], None]) -> None:
-    """Parse responses from a source's servers until stdin ends. The main function in the source's worker module.
+    """Parse responses from a source's servers until stdin ends. This is the main function of a source's worker module.
 
-    `readers` maps the response's type to the parsing function.
+    `readers` maps a response's type to the parsing function.
     """
     memory_mb, order = sys.argv[1:]
     answers = answers_to_parent()

@@ -40,7 +40,7 @@ def main(memory_mb: int, order: str) -> None:
 
 
 def load_libraries() -> None:
-    """Load everything needed for reading files. After confinement, even Python's own files may be out of reach."""
+    """Load everything needed to read files. After confinement, even Python's own files may be out of reach."""
     for name in LIBRARIES:
         importlib.import_module(name)
     for loader in file_formats().installed:
@@ -58,7 +58,7 @@ def load_libraries() -> None:
 
 
 def perform(task: Reply, limits: ExtractionLimits, answers: Any) -> tuple[dict[str, Any], bytes]:
-    """Perform a task for the application, and return the result: JSON values and bytes."""
+    """Perform a task for the application. Returns the result: JSON values and bytes."""
     values = task.values
     if task.kind == "check":
         options = LoadOptions(limits=limits, password=values["password"])

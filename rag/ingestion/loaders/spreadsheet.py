@@ -1,4 +1,4 @@
-"""Load workbooks (.xlsx, .xlsm): each sheet's visible content, with tables in rows below their heads.
+"""Load workbooks (.xlsx, .xlsm): each sheet's visible content, with tables in rows below their column headings.
 
 Each sheet is a section, and starts a new page. Warnings on a sheet's first page name hidden content, and content which
 is not text. At the end, the letters in all cells are compared with the pages, and missing letters are counted.
@@ -40,7 +40,7 @@ def load_xlsx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extract
 
 
 def check_xlsx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
-    """Check that the file is a valid package, and count its sheets. Raises the errors of `load_xlsx`."""
+    """Check that the file is a valid package, and count the sheets. Raises the errors from `load_xlsx`."""
     require_package(content, options.limits, Workbook)
     return guarded(lambda: CheckedFile(page_count=max(len(Workbook(content)), 1)))
 
@@ -109,7 +109,7 @@ USUAL_NAME = re.compile(
 
 @dataclass(frozen=True)
 class SheetLine:
-    """A line on a page: the row in the sheet (0 for none), the first and last column, and the heading level."""
+    """A line on a page: the sheet's row (0 without a row), the first and last column, and the heading level."""
 
     text: str
     row: int = 0
@@ -121,10 +121,10 @@ class SheetLine:
 
 @dataclass
 class Book:
-    """A workbook's pages and sections, and the sheet row from which each line comes.
+    """A workbook's pages and sections, and the sheet's row for each line.
 
-    `places` maps a page number to entries [line index, row, first column, last column], only for lines whose row does
-    not follow the row of the line above.
+    `places` maps a page number to entries [line index, row, first column, last column]. A line has no entry if the row
+    directly follows the row in the line above.
     """
 
     pages: list[Page] = field(default_factory=list)
@@ -133,7 +133,7 @@ class Book:
     _length: int = 0
 
     def add(self, sheet: Sheet, warnings: Sequence[str] = (), *, names_sheet: bool = True) -> None:
-        """Add a sheet as pages: several for a long sheet, no page for an empty sheet without warnings."""
+        """Add a sheet as one or more pages. An empty sheet without warnings adds no page."""
         lines = list(lines_of_sheet(sheet))
         if not lines and not warnings:
             return
@@ -190,7 +190,7 @@ def _parts(lines: Sequence[SheetLine]) -> Iterator[list[SheetLine]]:
 
 
 def lines_of_sheet(sheet: Sheet) -> Iterator[SheetLine]:
-    """Yield a sheet's lines: the tables from top to bottom, then text boxes."""
+    """Yield a sheet's lines: the tables from top to bottom, then the text boxes."""
     spans = _Merged(sheet)
     parts = [
         _lines_of_block(sheet, block, spans)
@@ -206,14 +206,14 @@ def lines_of_sheet(sheet: Sheet) -> Iterator[SheetLine]:
 
 @dataclass(frozen=True)
 class Block:
-    """A range of rows and columns which form a table."""
+    """A range of rows and columns which forms a table."""
 
     rows: tuple[int, ...]
     columns: tuple[int, ...]
 
 
 class _Merged:
-    """Returns each cell's text, also inside merged cells; `None` if the cell on the left covers this cell."""
+    """Returns each cell's text, also inside merged cells; `None` for a cell covered by the cell on its left."""
 
     def __init__(self, sheet: Sheet) -> None:
         self._rows = sheet.rows
@@ -365,7 +365,8 @@ def _repeat_merged(cells: Sequence[str | None]) -> list[str]:
 def _join_cells(cells: Sequence[str]) -> str:
     """Join a row's cells with "|".
 
-    If the first and the last cell are empty, "–" is put in the last: otherwise the row would look like Markdown.
+    If the first and the last cell are empty, the last cell gets "–", because the row would otherwise look like
+    Markdown.
     """
     texts = [cell.replace("|", "/") for cell in cells]
     if not texts[0] and not texts[-1]:
@@ -374,7 +375,7 @@ def _join_cells(cells: Sequence[str]) -> str:
 
 
 def _count_header_rows(grid: Sequence[Sequence[str | None]], marked_heads: Sequence[int] = ()) -> tuple[int, int, int]:
-    """Count a table's title rows, the rows above the header, and the header rows."""
+    """Return three counts for a table: the title rows, all rows above the header, and the header rows."""
     width = len(grid[0])
     filled = [sum(bool(cell) for cell in row) for row in grid]
     titles = 0

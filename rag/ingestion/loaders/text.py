@@ -21,7 +21,7 @@ BLANK_LINES = re.compile(r"\n{3,}")
 
 
 def check_text(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
-    """Count the pages of a text file, for `CheckedFile`."""
+    """Count the pages of a text file, and return them in a `CheckedFile`."""
     return CheckedFile(page_count=content.count(b"\f") + 1)
 
 

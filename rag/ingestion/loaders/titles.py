@@ -17,7 +17,7 @@ MACHINE_TITLE = re.compile(
 
 
 def title_from_file_name(file_name: str) -> str:
-    """Make a title from a file name: drop the ending, replace underscores by spaces, start with a capital."""
+    """Make a title from a file name: drop the ending, replace underscores by spaces, and start with a capital."""
     stem, dot, ending = file_name.rpartition(".")  # unlike splitext, a name which is only an ending has no stem
     stem = stem if dot + ending.lower() in file_formats().by_ending else file_name
     stem = re.sub(r"[_\s]+|(?<=\w)-(?=[^\W\d])", " ", stem).strip() if " " not in stem else stem.strip()
@@ -27,7 +27,7 @@ def title_from_file_name(file_name: str) -> str:
 
 
 def title_from_metadata(title: str) -> str:
-    """Return the title from the file's properties, or "" for a title which a program made."""
+    """Return the title from the file's properties, or "" if a program made the title."""
     title = " ".join(title.split())
     if not 4 <= len(title) <= 150 or MACHINE_TITLE.search(title) or not re.search(r"[^\W\d_]{2}", title):
         return ""
@@ -41,6 +41,6 @@ NO_AUTHOR = re.compile(
 
 
 def author_from_metadata(author: str) -> str:
-    """Return the author from the file's properties, or "" for a program's placeholder."""
+    """Return the author from the file's properties, or "" if a program filled in a placeholder."""
     author = " ".join(author.split())[:200]
     return "" if NO_AUTHOR.fullmatch(author) else author

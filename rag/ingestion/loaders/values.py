@@ -1,4 +1,4 @@
-"""Hold the values of loaders: limits and options, and what a file contains, also as JSON."""
+"""Define the values used by loaders: limits, options, and a file's content, also in JSON."""
 
 from __future__ import annotations
 
@@ -37,9 +37,7 @@ class ExtractionLimits:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedFile:
-    """A file which passed `check`. `decrypted` is a protected PDF after unlocking, or `None` if there was no
-    protection.
-    """
+    """A file which passed `check`. `decrypted` is the unlocked PDF, or `None` if the PDF was not protected."""
 
     page_count: int
     kind: FileKind = "pdf"
@@ -48,7 +46,7 @@ class CheckedFile:
 
 @dataclass(frozen=True)
 class AttachedFile:
-    """A file attached to an email or PDF, under the name stated there."""
+    """A file attached to an email or PDF, with the name given there."""
 
     name: str
     content: bytes
@@ -56,9 +54,10 @@ class AttachedFile:
 
 @dataclass(frozen=True, kw_only=True)
 class ExtractedDocument:
-    """A file's pages and properties. `language` is the file's declared language, often wrong or empty.
+    """A file's pages and properties.
 
-    `metadata` has properties which only some formats have, for example `links` and `backdated_at` from a post.
+    `language` is the language declared in the file, often wrong or empty. `metadata` has properties which only some
+    formats have, for example `links` and `backdated_at` for a post.
     """
 
     pages: tuple[Page, ...]
@@ -121,7 +120,7 @@ def marks_from_json(marks: Sequence[Mapping[str, Any]] | None) -> tuple[PageMark
 
 @dataclass(frozen=True, kw_only=True)
 class LoadOptions:
-    """Options for loading a file: limits, the password for a PDF, and callbacks for progress and for each page read."""
+    """Options for loading a file: limits, the password of a PDF, and callbacks for progress and for each page read."""
 
     limits: ExtractionLimits = field(default_factory=ExtractionLimits)
     password: str | None = None

@@ -1,7 +1,7 @@
 """Define how languages write numbers, months and weekdays, and detect a workbook's language.
 
 Excel stores a number with a format, and shows it by the computer's settings: "1.234,50 €" in Germany. The workbook's
-words for "worksheets" and for the default style reveal in which language it was made.
+names for worksheets and for the default style show in which language it was made.
 """
 
 from __future__ import annotations

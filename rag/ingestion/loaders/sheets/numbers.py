@@ -1,7 +1,6 @@
 """Write a stored number in the cell's number format: 0.25 becomes "25%", 46011 becomes "20.12.2025".
 
-Formats follow ECMA-376 (18.8.31), for .xlsx and .xls. A value which the format cannot show is written in the format
-`General`.
+Formats follow ECMA-376 (18.8.31), for .xlsx and .xls. If a format cannot show a value, the format `General` is used.
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ class FormatSection:
 def format_number(value: float, code: str, language: Language | None = None, *, is_1904: bool = False) -> str:
     """Write a number in an Excel number format; "" if the format hides the number.
 
-    `language` is the workbook's language. For dates, and if `language` is `None`, the language in the format is used.
+    `language` is the workbook's language. The language in the format is used for dates, and if `language` is `None`.
     """
     if GENERAL.fullmatch(code.strip()) or not code.strip():
         return general(value, language or UNKNOWN)
@@ -102,7 +101,7 @@ def format_number(value: float, code: str, language: Language | None = None, *, 
 
 
 def format_text(text: str, code: str) -> str:
-    """Apply a cell's format to a text: the format may hide the text or add words."""
+    """Apply a cell's format to a text. The format may hide the text or add words."""
     if code in ("General", "@"):
         return text
     sections = sections_of(code) if "@" in code or code.count(";") >= 3 else ()
@@ -209,10 +208,7 @@ def _section(source: str) -> FormatSection:
 
 
 def _choose_section(sections: Sequence[FormatSection], value: float) -> tuple[FormatSection, bool]:
-    """Choose the number format's section for a value.
-
-    Also returns whether a negative number is shown without a sign.
-    """
+    """Choose the format's section for a value. Also returns whether a negative number is shown without a sign."""
     numeric = [section for section in sections if not section.has("text")] if len(sections) > 1 else list(sections)
     if not numeric:
         return sections[0], False
@@ -303,7 +299,7 @@ def _round(amount: Decimal, places: int) -> Decimal:
 def _fill_integer(figures: str, places: Sequence[str], language: Language | None) -> list[str]:
     """Distribute a whole number's digits over a format's digit placeholders, from the right.
 
-    The first placeholder takes all remaining digits.
+    The first placeholder takes all digits which remain.
     """
     filled = [""] * len(places)
     remaining = figures
@@ -382,7 +378,7 @@ def _scientific(value: float, tokens: Sequence[Token], language: Language) -> st
 
 @dataclass(frozen=True)
 class Moment:
-    """A date and time. `day` is `None` for 29 February 1900, which only exists in Excel."""
+    """A date and time. `day` is `None` for 29 February 1900, a day which only exists in Excel."""
 
     day: date | None
     seconds: int
@@ -403,7 +399,7 @@ class Moment:
 
 
 def moment_of(value: float, *, is_1904: bool = False, keeps_fractions: bool = False) -> Moment | None:
-    """Convert a stored number to a day and time, or `None` outside the years which Excel knows."""
+    """Convert a stored number to a day and time, or `None` for years which Excel does not know."""
     if not 0 <= value < LAST_DAY + 1:
         return None
     thousandths = round(value * SECONDS * 1000)
@@ -486,7 +482,7 @@ def _date_part(
 
 
 def _is_minute(tokens: Sequence[Token], place: int) -> bool:
-    """Whether "m" in a format means minutes rather than months: after hours, or before seconds."""
+    """Whether "m" in a format means minutes, not months. This is so after hours and before seconds."""
     if len(tokens[place].text) > 2:
         return False
     before = next((t for t in reversed(tokens[:place]) if t.kind in ("date", "elapsed")), None)

@@ -1,4 +1,4 @@
-"""Hold a sheet's visible cells, for all workbook formats."""
+"""Define the value which holds a sheet's visible cells, for all workbook formats."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Sheet:
     unread: Counter[str] = field(default_factory=Counter)
 
     def put(self, row: int, column: int, text: str) -> bool:
-        """Store a cell's text on a single line. Return False if the text is empty."""
+        """Store a cell's text on a single line. Returns whether the text has any characters."""
         text = on_one_line(text)
         if text:
             self.rows.setdefault(row, {})[column] = text
@@ -87,7 +87,7 @@ class Sheet:
                 yield ON_SHEET.format(name=self.name, remark=remark)
 
     def drop_covered(self) -> None:
-        """Drop the cells under a merged cell, which shows only the first cell's text."""
+        """Drop the cells covered by a merged cell, which shows only the first cell's text."""
         for span in self.merged:
             rows = range(span.top, span.bottom + 1)
             for row in rows if len(rows) < len(self.rows) else [row for row in self.rows if row in rows]:
@@ -116,7 +116,7 @@ def column_name(number: int) -> str:
 
 
 def column_number(letters: str) -> int:
-    """Return a column's number from the letters; 0 for other text."""
+    """Convert a column's letters to the number, or return 0 for other text."""
     number = 0
     for letter in letters.upper():
         if not "A" <= letter <= "Z":
@@ -133,7 +133,7 @@ def place_of(reference: str) -> tuple[int, int]:
 
 
 def span_of(reference: str) -> Span | None:
-    """Read a cell range like "A1:B3"; `None` for other text."""
+    """Parse a cell range like "A1:B3", or return `None` for other text."""
     first, _, last = reference.partition(":")
     top, left = place_of(first)
     bottom, right = place_of(last or first)

@@ -53,7 +53,7 @@ PLAIN = Look()
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text in the workbook. `is_struck`: all text is struck through; `has_struck`: at least a part is."""
+    """A text in the workbook. `is_struck`: all text is struck through. `has_struck`: at least a part is."""
 
     text: str
     is_struck: bool = False
@@ -62,7 +62,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell as stored. `text` is `None` without content, or if the content is missing in the file."""
+    """A cell with the stored value. `text` is `None` if the cell is empty, or if the file lacks the text."""
 
     column: int
     kind: str
@@ -73,7 +73,7 @@ class Cell:
 
 
 class Workbook(OfficePackage):
-    """A workbook's sheets in order; `hidden` are the names of hidden sheets."""
+    """A workbook's sheets in order. `hidden` are the names of hidden sheets."""
 
     MAIN = "xl/workbook.xml"
 
@@ -154,7 +154,7 @@ class Workbook(OfficePackage):
         sheet.unread["comments"] = sum(len(list(root.iter(S + "comment"))) for root in comments if root is not None)
 
     def cell(self, element: Any, column: int) -> Cell:
-        """Read a cell. `column` is used if the cell does not state its column."""
+        """Read a cell. `column` is used if the cell does not state the column."""
         stored, inline, has_formula = "", None, False
         for part in element:
             if part.tag == VALUE:
@@ -305,7 +305,7 @@ class _SheetReader:
 
 
 def text_of(item: Any) -> Text:
-    """Return a string's text, without struck-through parts and phonetic guides."""
+    """Return a string's text without struck-through parts and phonetic guides."""
     visible_text = struck = ""
     for element in item:
         if element.tag == S + "t":

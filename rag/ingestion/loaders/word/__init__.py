@@ -1,1 +1,1 @@
-"""Read Word files: the package's parts, styles, numbers, equations, and the visible text."""
+"""Read Word files: parts, styles, list numbers, equations, and the visible text."""

@@ -1,4 +1,4 @@
-"""Write the numbers and bullets which Word adds in front of paragraphs, and which are not stored in the text."""
+"""Write the numbers and bullets in front of paragraphs, which Word adds and does not store in the text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLACE = re.compile(r"%([1-9])")
 
 @dataclass
 class Level:
-    """A list level. The number restarts after the level `restart`, counted from 1; 0 means never."""
+    """A list level. The number restarts after each paragraph on the level `restart`, counted from 1; 0 means never."""
 
     start: int = 1
     form: str = "decimal"
@@ -35,7 +35,7 @@ class Level:
 
 @dataclass
 class ListForm:
-    """A list definition: the levels, and the current number on each level."""
+    """A list definition: the levels, and each level's current number."""
 
     levels: dict[int, Level] = field(default_factory=dict)
     counts: dict[int, int] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class ListForm:
 
 @dataclass
 class ListUse:
-    """A list in use: the definition, changed levels, and start numbers not yet used."""
+    """A list in the document: the definition, changed levels, and start numbers not yet used."""
 
     form: ListForm
     levels: dict[int, Level] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class ListUse:
 
 
 class Numbering:
-    """A document's lists. `label` must be called for the paragraphs in order."""
+    """A document's lists. Call `label` for the paragraphs in order."""
 
     def __init__(self, root: Any, styles: Styles) -> None:
         self._styles = styles
@@ -76,7 +76,10 @@ class Numbering:
             self._uses[number_id] = _use(use, read[form_id])
 
     def _form_of(self, use: Any, forms: dict[str, Any], uses: dict[str, Any]) -> str:
-        """Return the id of a list's definition, stored with the list or with the style named in the definition."""
+        """Return the id of a list's definition.
+
+        The id is stored with the list. If the definition names a list style, the style's definition is used instead.
+        """
         form_id = value(child(use, "w:abstractNumId")) or ""
         for _ in range(LEVELS):
             link = value(child(forms.get(form_id), "w:numStyleLink"))
@@ -87,7 +90,7 @@ class Numbering:
         return form_id
 
     def label(self, properties: Any, style_id: str, language: str = "") -> str:
-        """Count a paragraph, and return its number or bullet with the following space; "" for no list."""
+        """Count a paragraph, and return its number or bullet with a space; "" for a paragraph outside lists."""
         style = self._styles.style(style_id)
         list_properties = child(properties, "w:numPr")
         number_id = value(child(list_properties, "w:numId")) or style.number_id
@@ -245,7 +248,7 @@ WORDS = (
 
 
 def formatted(count: int, form: str, language: str = "") -> str:
-    """Write a number in a Word number format. Unknown formats, and unsuitable numbers, become digits."""
+    """Write a number in a Word number format. If the format is unknown or does not fit the number, digits are used."""
     form = SAME.get(form, form)
     if form == "none" or not 0 <= count < 1_000_000:
         return "" if form == "none" else str(count)

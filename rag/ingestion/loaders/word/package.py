@@ -43,7 +43,7 @@ def child(element: Any, name: str) -> Any:
 
 
 def value(element: Any, name: str = "val") -> str | None:
-    """Return an attribute in Word's namespace; `None` if the element or the attribute is missing."""
+    """Return the value of an attribute in Word's namespace; `None` if the element or the attribute is missing."""
     attribute: str | None = None if element is None else element.get(W + name)
     return attribute
 
@@ -57,7 +57,7 @@ def number(element: Any, name: str = "val") -> int | None:
 
 
 def is_on(element: Any) -> bool:
-    """Whether an on/off property is on: the element is present, and has no value or a value other than "off"."""
+    """Whether an on/off property is on: the element exists, and its value is missing or not "off"."""
     return element is not None and (value(element) or "1").lower() not in ("0", "false", "off")
 
 

@@ -1,7 +1,7 @@
-"""Walk through a Word document's text a single time, and write the visible text.
+"""Read a Word document's text in a single pass, and write the visible text.
 
-Tracked changes count as accepted. Each character in the parts is either written, or left out for a reason and counted,
-so that the sum can be compared with the total.
+Tracked changes count as accepted. Each character in the parts is either written, or left out for a reason. Both are
+counted, and the sum can be compared with the total.
 """
 
 from __future__ import annotations
@@ -66,9 +66,7 @@ class Line:
 
 @dataclass
 class Tally:
-    """Counts during conversion: characters converted, characters left out (by reason), and content which is not
-    text.
-    """
+    """Counts during conversion: characters written, characters left out (by reason), and content which is not text."""
 
     #: Without blank space, like all counts except `hidden`.
     written_count: int = 0
@@ -101,7 +99,7 @@ class Tally:
 class Field:
     """A field which is being read: the instruction, and whether the result has begun.
 
-    `form_value` is a form field's value without a result.
+    `form_value` is used for a form field without a result.
     """
 
     instruction: str = ""
@@ -118,7 +116,7 @@ class Field:
 class Flow:
     """Lines from a document part.
 
-    `carried` is a paragraph which continues in the next paragraph, because the paragraph mark between was deleted.
+    `carried` is a paragraph which continues in the next paragraph, because the mark between both was deleted.
     """
 
     lines: list[Line] = field(default_factory=list)
@@ -126,7 +124,7 @@ class Flow:
 
 
 class Words:
-    """Collects a paragraph's text, and in `below` the lines from the paragraph's text boxes."""
+    """Collects a paragraph's text and, in `below`, the lines in the paragraph's text boxes."""
 
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
@@ -181,7 +179,7 @@ class Words:
 
 
 def characters_in(element: Any) -> int:
-    """Count the visible characters in an element, without blank space. Hidden alternatives are not counted."""
+    """Count the visible characters in an element, without blank space. Hidden versions are not counted."""
     name = name_of(element.tag)
     if name in TEXTS:
         return visible(element.text)
@@ -191,17 +189,17 @@ def characters_in(element: Any) -> int:
 
 
 def visible(text: str | None) -> int:
-    """Count a text's characters, without blank space."""
+    """Return the number of characters in a text, without blank space."""
     return len("".join((text or "").split()))
 
 
 def alternative(element: Any) -> Any:
-    """Return the visible alternative in `mc:AlternateContent`: the first, unless only the last has text."""
+    """Return the visible version in `mc:AlternateContent`: the first, unless only the fallback has text."""
     return _visible_form(element)[0]
 
 
 def _visible_form(element: Any) -> tuple[Any, int]:
-    """Return the visible version when content is stored in several versions, and the version's number of characters."""
+    """Return the visible version in `mc:AlternateContent`, and how many characters this version has."""
     first, fallback = child(element, "mc:Choice"), child(element, "mc:Fallback")
     count = 0 if first is None else characters_in(first)
     if count or fallback is None:
@@ -237,7 +235,8 @@ class Story:
     def add_notes(self, kind: str, root: Any, form: str | None) -> None:
         """Store the footnotes or endnotes in `root`, by id.
 
-        `form` is the number format; `None` keeps the format, "" stands for numbers which restart within the document.
+        `form` is the number format. `None` keeps the present format; "" means that the numbers restart within the
+        document.
         """
         for element in () if root is None else root:
             if value(element, "type") in (None, "normal"):
@@ -247,7 +246,7 @@ class Story:
     def lines(self, root: Any, place: str = "") -> list[Line]:
         """Return the lines in a document part, or in an element like a text box.
 
-        `place` names the count to which the characters are added; "" keeps the current one.
+        `place` names the tally to which the characters are added; "" keeps the present tally.
         """
         before = self._fields, self._is_margin, self.tally
         self._fields, self._is_margin = [], place == "margins" or (self._is_margin and not place)
@@ -624,9 +623,8 @@ class Story:
         return flow.lines
 
     def _cell_text(self, cell: Any, below: list[Line]) -> str:
-        """Return a cell's text on a single line.
-
-        A short inner table becomes a sentence; a long table is added to `below`.
+        """Return a cell's text on a single line. A short inner table becomes a sentence. A long table is added to
+        `below`.
         """
         parts: list[str] = []
         for lines, is_table in self._pieces(cell):
@@ -655,7 +653,7 @@ class Story:
 
 
 def cells_in(row: Any) -> Any:
-    """Yield a row's cells, including those in content controls."""
+    """Yield a row's cells, including cells in content controls."""
     for element in row:
         name = name_of(element.tag)
         if name == "w:tc":
@@ -669,13 +667,13 @@ def cells_in(row: Any) -> Any:
 
 
 def is_placeholder(cell: Any) -> bool:
-    """Whether a cell is a content control which only asks for input."""
+    """Whether a cell is a content control which shows only a prompt for input."""
     around = cell.getparent().getparent()
     return name_of(around.tag) == "w:sdt" and is_on(child(child(around, "w:sdtPr"), "w:showingPlcHdr"))
 
 
 def is_layout(rows: list[Any]) -> bool:
-    """Whether a table is only used for layout: a single column, or a single row with tables or many paragraphs."""
+    """Whether a table is only used for layout: a single column, or a single row which has tables or many paragraphs."""
     widths = [len(list(cells_in(row))) for row in rows]
     if max(widths, default=0) <= 1:
         return True
@@ -719,7 +717,7 @@ def _without_page_numbers(text: str) -> str:
 
 
 def _form_value(data: Any) -> str:
-    """Return the value for an old form field without a stored result: a tick box, or the chosen entry."""
+    """Return the value for an old form field without a stored result: a tick box, or the chosen list entry."""
     box = child(data, "w:checkBox")
     if box is not None:
         checked = child(box, "w:checked")
@@ -734,7 +732,7 @@ def _form_value(data: Any) -> str:
 
 
 def _text_of_field(closed: Field) -> str:
-    """Return the text for a field without a stored result: a button's text, or a symbol."""
+    """Return the text for a field without a stored result: a button's label, or a symbol."""
     if match := MACRO_BUTTON.fullmatch(closed.instruction):
         return match[1].strip()
     if match := SYMBOL_FIELD.match(closed.instruction):

@@ -1,4 +1,4 @@
-"""Find how text looks and which paragraphs are headings, from their properties, their style and all base styles."""
+"""Find how text looks and which paragraphs are headings, from properties, styles and base styles."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LEAST_MOVED = 4
 
 @dataclass(frozen=True)
 class Look:
-    """How a run (text in a single format) looks."""
+    """How a run (text with the same format) looks."""
 
     is_hidden: bool = False
     is_struck: bool = False
@@ -73,7 +73,7 @@ class Styles:
                 self.language = (value(child(defaults, "w:lang")) or "")[:2].lower()
 
     def style(self, style_id: str | None) -> Style:
-        """Return a style with inherited properties; an empty style for an unknown id."""
+        """Return a style with inherited properties. An unknown id gives an empty style."""
         if not style_id or style_id not in self._elements:
             return NO_STYLE
         if style_id not in self._found:
@@ -139,9 +139,9 @@ class Styles:
 
 
 def _position(half_points: int) -> str:
-    """Return "superscript" or "subscript" for text moved up or down by half points, or "" for small moves.
+    """Return "superscript" or "subscript" for text moved up or down, as LibreOffice stores them; "" for a small move.
 
-    LibreOffice stores superscripts this way.
+    The distance is in half points.
     """
     if abs(half_points) < LEAST_MOVED:
         return ""
@@ -149,7 +149,7 @@ def _position(half_points: int) -> str:
 
 
 def run_properties(properties: Any) -> dict[str, Any]:
-    """Return those run properties which matter for reading."""
+    """Return the run properties which matter for reading."""
     run: dict[str, Any] = {}
     for element in () if properties is None else properties:
         name = name_of(element.tag)

@@ -1,6 +1,7 @@
 """Write Word's symbols and equations as text.
 
-Symbol fonts draw letters as signs. Equations go on one line, like people type them: (a+b)/c, x^2, √(x), ∑_(k=0)^n.
+Symbol fonts draw letters as signs. Equations are written on one line, like people type them: (a+b)/c, x^2, √(x),
+∑_(k=0)^n.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ NOT_SHOWN = frozenset({"w:del", "w:moveFrom"})
 
 
 def linear(equation: Any) -> str:
-    """Write an equation on a line. Unknown elements' parts are joined in order."""
+    """Write an equation on a single line. An unknown element's parts are joined in order."""
     joined = "".join(_part(element) for element in equation)
     return MATHEMATICAL.sub(lambda match: unicodedata.normalize("NFKC", match[0]), joined)
 
