@@ -208,7 +208,8 @@ class Chunking(Part):
     def _complete(cls, value: Any) -> Any:
         """Replace 0 and empty lists by defaults.
 
-        A default for a smaller limit is reduced if the larger limit was set below this default.
+        If only the larger of two limits is set, the default of the smaller limit is reduced to the larger limit if
+        necessary.
         """
         if not isinstance(value, dict):
             return value

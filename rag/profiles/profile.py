@@ -1,8 +1,8 @@
 """A collection's profile: its settings for reading, chunking, search, ranking and answers.
 
 `parts.py` declares each setting once, with default, title, bounds, unit and source. The settings page, collections'
-overrides, options for a call and the API's limits are derived from it. A setting has the same name everywhere:
-`profile.search.top_k` is the override `top_k` and the option `top_k`.
+overrides, options for a call and the API's limits are derived from this declaration. A setting has the same name
+everywhere: `profile.search.top_k` is the override `top_k` and the option `top_k`.
 """
 
 from __future__ import annotations
@@ -104,19 +104,19 @@ class Profile(BaseModel):
         return profile
 
     def differences(self, other: Profile) -> dict[str, tuple[Any, Any]]:
-        """Return the settings that differ from `other`, with both values."""
+        """Return the settings which differ from `other`, with both values."""
         pairs = {name: (self.value(name), other.value(name)) for name in SETTINGS}
         return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
     def passages(self, top_k: int | None = None) -> int:
-        """Return the number of chunks in the context: `top_k`, with reranking at most `rerank_top_n`."""
+        """Return the number of chunks in the context: `top_k`, but with reranking at most `rerank_top_n`."""
         maximum = top_k or self.search.top_k
         return (
             min(maximum, self.ranking.rerank_top_n) if self.ranking.reranking and self.ranking.rerank_top_n else maximum
         )
 
     def threshold(self, embedder_default: float, calibrated: float | None = None) -> float:
-        """Return the minimum cosine similarity of hits: the setting, the calibrated value or the embedder's default."""
+        """Return the lowest cosine similarity for hits: the setting, the calibrated value or the embedder's default."""
         mode, absolute = self.search.threshold_mode, self.search.similarity_threshold
         if mode == "absolute" and absolute is not None:
             return absolute
@@ -125,7 +125,7 @@ class Profile(BaseModel):
         return embedder_default
 
     def contradiction(self) -> str:
-        """Return a sentence about settings which contradict each other; "" if no settings do."""
+        """Return a sentence about settings which contradict each other, or "" without a contradiction."""
         cut, search, ranking = self.chunking, self.search, self.ranking
         candidates = search.top_k * search.candidate_factor
         rules = (
@@ -202,10 +202,7 @@ class Setting(FormField):
     only_with: tuple[str, tuple[Any, ...]] | None
 
     def has_effect(self, profile: Profile) -> bool:
-        """Whether this setting has an effect in a profile.
-
-        With `only_with`, this depends on the value of a different setting.
-        """
+        """Whether this setting has an effect in a profile. With `only_with`, this depends on a different setting."""
         if self.only_with is None:
             return True
         other, values = self.only_with

@@ -1,7 +1,7 @@
 """Call models and other services: the interfaces, and the only code which talks to providers.
 
-Each provider task has a small protocol. Results carry the provider's counts in `Usage`, and only `ProviderError`s are
-raised. Document text enters a prompt only through `as_data`.
+Each provider task has a small protocol. Results contain the provider's counts in `Usage`. Only `ProviderError`s are
+raised. Text from documents enters a prompt only through `as_data`.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ class Embedder(Protocol):
     is_paid: bool
 
     def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
-        """Return the texts' embeddings in order: (texts, dimensions) float32, rows with length 1.
+        """Return the texts' embeddings in order: (texts, dimensions) float32, each row with length 1.
 
-        Requests stay within the provider's limits.
+        The texts are split into requests which keep to the provider's limits.
         """
         ...
 
 
 class EmbedderWrapper:
-    """Base class for a wrapper around an embedder, for example to bill each call. The model is the same."""
+    """Base class of wrappers around an embedder, for example to bill each call. Model and id stay the same."""
 
     def __init__(self, embedder: Embedder) -> None:
         self.id = embedder.id
@@ -69,14 +69,14 @@ class EmbedderWrapper:
 
 @dataclass(frozen=True)
 class TextDelta:
-    """A piece of an arriving answer."""
+    """A piece of a streamed answer."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Completed:
-    """The end of an answer. `usage` is `None` if the provider sent none."""
+    """The end of an answer. `usage` is `None` if the provider sent no count."""
 
     usage: Usage | None
     finish_reason: str
@@ -86,14 +86,14 @@ class Completed:
 
 @dataclass(frozen=True)
 class Lost:
-    """A failed request which was, or may have been, billed; the request is sent again."""
+    """A failed request which was, or may have been, billed. The request is sent again."""
 
     usage: Usage
 
 
 @dataclass(frozen=True)
 class Discarded:
-    """An event: all earlier pieces were the model's reasoning, and the answer begins with the next piece."""
+    """All pieces before this event were the model's reasoning. The answer begins with the next piece."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Completion:
 
 
 class CompletionModel(Protocol):
-    """A chat model which returns its reply at once, without streaming."""
+    """A chat model which returns the whole reply, without streaming."""
 
     provider: str
     model: str
@@ -118,13 +118,13 @@ class CompletionModel(Protocol):
         maximum_output_tokens: int,
         json_schema: Mapping[str, Any] | None = None,
     ) -> Completion:
-        """Return the whole reply; with `json_schema`, as JSON."""
+        """Return the whole reply. With `json_schema`, the reply is JSON."""
         ...
 
 
 @runtime_checkable
 class ChatModel(CompletionModel, Protocol):
-    """A chat model which returns its reply at once, or streams it."""
+    """A chat model which returns the whole reply, or a stream."""
 
     def stream(
         self,
@@ -145,7 +145,7 @@ class ChatModel(CompletionModel, Protocol):
 
 @dataclass(frozen=True)
 class Reranking:
-    """Document indexes with their relevance, 0 … 1, best first."""
+    """Document indexes with their relevance (0 to 1), best first."""
 
     results: tuple[tuple[int, float], ...]
     usage: Usage
@@ -163,7 +163,7 @@ class Reranker(Protocol):
 
 @dataclass(frozen=True)
 class ParsedPages:
-    """Text by page, counted from 1 in the sent file, and the billed usage."""
+    """Texts by page, counted from 1 in the file sent, and the billed usage."""
 
     texts: Mapping[int, str]
     usage: Usage
@@ -178,14 +178,14 @@ class TextRecogniser(Protocol):
     pages_per_request: int
 
     def parse(self, content: bytes, page_count: int) -> ParsedPages:
-        """Return the text of each page in a PDF. Raises `ProviderError`s; a page without text is empty."""
+        """Return the text of each page in a PDF, "" for a page without text. Raises `ProviderError`s."""
         ...
 
 
 class Connection:
     """A configured provider, which creates its models. Closing the connection closes the models' connections too.
 
-    A subclass has a method for each capability in its provider table entry: chat_model, embedder, reranker, recogniser.
+    A subclass has a method for each capability in the provider table: chat_model, embedder, reranker, recogniser.
     """
 
     def __init__(self, spec: ProviderSpec, settings: Settings) -> None:
@@ -205,13 +205,13 @@ class Connection:
         raise NotImplementedError
 
     def probe(self, *, timeout_seconds: float) -> None:
-        """Make a call which costs nothing, to test the provider. Raises `ProviderError`s."""
+        """Test the provider with a free call. Raises `ProviderError`s."""
         raise NotImplementedError
 
     def models(self, capability: Capability, *, timeout_seconds: float) -> list[str]:
-        """List the names of the provider's models for a task, by a free call; empty without a list.
+        """List the names of the provider's models for a task with a free call. Raises `ProviderError`s.
 
-        Raises `ProviderError`s.
+        Empty if the provider has no list.
         """
         return []
 
@@ -238,8 +238,8 @@ _INSTRUCTION_MARK = re.compile(r"\[(?=/?INST\])", re.IGNORECASE)
 def as_data(name: str, text: str, *, title: str | None = None) -> str:
     """Wrap text from documents or people in `<name>` and `</name>`, with its title, for a prompt.
 
-    Our instructions are outside these tags. If the text imitates the tags, or a chat template's markers, the imitations
-    are changed, so the text cannot end this part of the prompt.
+    Our instructions are outside these tags. Imitations of the tags, or of a chat template's markers, in the text are
+    changed. Therefore the text cannot end this part of the prompt.
     """
     inside = defused(text) if title is None else f"Title: {defused(' '.join(title.split()))}\n\n{defused(text)}"
     return f"<{name}>\n{inside}\n</{name}>"

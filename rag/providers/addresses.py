@@ -1,8 +1,8 @@
-"""Judge web addresses, to keep the server from sending requests to forbidden addresses.
+"""Check web addresses, to keep the server from sending requests to forbidden addresses.
 
-An operator may name a private address, for example Ollama's on this machine. An address written by others, for example
-in an attachment, must not lead into a private network (`rag.providers.outward`). Addresses at which clouds keep a
-machine's secrets are refused in both cases.
+An operator may name a private address, for example for Ollama on this machine. An address written by other people, for
+example in an attachment, must not lead into a private network (`rag.providers.outward`). Addresses at which clouds
+store a machine's secrets are refused in both cases.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TUNNELS = tuple(map(ipaddress.IPv6Network, ("2002::/16", "2001::/32", "fec0::/10
 
 
 def require_web_address(name: str, address: str) -> tuple[str, int | None]:
-    """Return host and port from a web address. Raises `SettingsError` naming the variable for other values."""
+    """Return host and port from a web address. For other values, raises `SettingsError` with the variable's name."""
     try:
         parts = urlsplit(address)
         host, port = (parts.hostname or "").lower(), parts.port
@@ -43,7 +43,9 @@ def require_web_address(name: str, address: str) -> tuple[str, int | None]:
 
 
 def require_safe_origin(name: str, address: str) -> str:
-    """Return the address if it is https, or http on this machine. Raises `SettingsError` naming the variable."""
+    """Return the address if it is https, or http on this machine. Otherwise, raises `SettingsError` with the variable's
+    name.
+    """
     host, _ = require_web_address(name, address)
     if urlsplit(address).scheme != "https" and host not in ("localhost", "127.0.0.1", "::1"):
         raise SettingsError(f"{name} has to begin with https://, or lead to this machine.")
@@ -63,7 +65,7 @@ def is_never_allowed(address: Address) -> bool:
 def is_public(address: Address) -> bool:
     """Whether an address belongs to a machine on the public internet, reached directly.
 
-    A translated or tunnelled address may lead into a private network, so it counts as private.
+    A translated or tunnelled address counts as private, because it may lead into a private network.
     """
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped is not None:

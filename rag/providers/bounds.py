@@ -1,8 +1,8 @@
 """Limit responses by unpacked size and by time, for every HTTP client in the application.
 
-httpx unpacks whatever encoding a response names, layer by layer: 1.2 MB became gigabytes before the first part could be
-counted. Its timeouts apply to each read, so a byte per minute blocks a thread forever. Clients and transports from both
-httpx and httpx2 are limited here.
+httpx unpacks every encoding which a response names, layer by layer: 1.2 MB became gigabytes before the first part could
+be counted. httpx applies timeouts to each read, so a byte per minute blocks a thread forever. Clients and transports of
+both httpx and httpx2 are limited here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ AnyClient = TypeVar("AnyClient")
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """The largest response in bytes after unpacking, and the longest total time in seconds."""
+    """The maximum size of a response in bytes after unpacking, and the maximum total time in seconds."""
 
     most_bytes: int = 32 * 2**20
     longest_seconds: float = 600.0
@@ -46,9 +46,9 @@ _at_work = threading.local()
 
 
 class BoundedTransport:
-    """Send requests through a different transport, and abort a response which is too large or too slow.
+    """Sends requests through a different transport, and aborts responses which are too large or too slow.
 
-    Unpacks gzip and deflate in small parts and refuses other encodings. Raises `ProviderAnswerInvalid` and
+    Unpacks gzip and deflate in small parts, and refuses other encodings. Raises `ProviderAnswerInvalid` and
     `ProviderUnavailable` while the response is read.
     """
 
@@ -71,7 +71,7 @@ class BoundedTransport:
 
 
 def bound(client: AnyClient, bounds: Bounds = USUAL) -> AnyClient:
-    """Limit the responses to an httpx or httpx2 client, including those through a proxy; return the client."""
+    """Limit the responses to an httpx or httpx2 client, also through a proxy. Returns the client."""
     parts: Any = client
     # A client with an explicit transport would ignore the environment's proxies.
     parts._transport = BoundedTransport(parts._transport, bounds)  # noqa: SLF001
@@ -81,7 +81,7 @@ def bound(client: AnyClient, bounds: Bounds = USUAL) -> AnyClient:
 
 
 def bounded(send: Callable[[Any], Any], request: Any, bounds: Bounds) -> Any:
-    """Send a request, and return the response. Its body is unpacked and counted while it is read."""
+    """Send a request, and return the response. The body is unpacked and counted while it is read."""
     request.headers["accept-encoding"] = "gzip, deflate"
     deadline = time.monotonic() + bounds.longest_seconds
     with _network_deadline(deadline):
@@ -169,7 +169,7 @@ def _or_unreadable(unpacker: Any, part: bytes) -> bytes:
 
 @contextmanager
 def _network_deadline(deadline: float) -> Iterator[None]:
-    """Let network reads in this thread fail after `deadline`, a time by `time.monotonic`."""
+    """Let network reads in this thread fail after `deadline`, a value of `time.monotonic`."""
     before = getattr(_at_work, "deadline", None)
     _at_work.deadline = deadline
     try:
@@ -179,7 +179,7 @@ def _network_deadline(deadline: float) -> Iterator[None]:
 
 
 def timed(transport: AnyTransport) -> AnyTransport:
-    """Make a transport's connections obey the deadline set by `_network_deadline`. Changes and returns it."""
+    """Make a transport's connections obey the deadline set by `_network_deadline`. Returns the changed transport."""
     pool: Any = getattr(transport, "_pool", None)
     if pool is not None:
         backend = pool._network_backend  # noqa: SLF001 - a transport takes a pool's other options, but not this one

@@ -1,9 +1,9 @@
 """Embed without a key or a network: words by hashing, meaning by a small local model.
 
-The lexical embedder compares words and word parts, in any script, and knows no synonyms. The meaning model is
-multilingual-e5-small in 4 bits, an integration. Its engine is C without bounds checks, so it runs in separate
-processes, restarted when they die. There are two: a process for questions, and another for passages, which runs when
-nothing else does. No question waits behind a passage, and a passage which ends its process takes no question with it.
+The lexical embedder compares words and word parts, in any script, and knows no synonyms. The meaning model, an
+integration, is multilingual-e5-small in 4 bits. Its engine is C code without bounds checks. Therefore it runs in
+separate processes, which are restarted when they die. One process embeds questions. The other embeds passages, at low
+priority. No question waits behind a passage, and a passage which ends its process does not affect questions.
 """
 
 from __future__ import annotations
@@ -62,10 +62,11 @@ STOPWORDS = frozenset(_normalise(Path(__file__).with_name("stopwords.txt").read_
 
 
 class LexicalEmbedder:
-    """Embed hashed words and character n-grams, the same on every machine, some 3,000 paragraphs a second.
+    """Embeds hashed words and character n-grams, with the same result on every machine; about 3,000 paragraphs a
+    second.
 
-    `default_threshold` is measured: the cosine of the answering paragraph is above 0.12 for 95 % of English, German,
-    Spanish and Italian questions, and above 0.08 for Turkish, Arabic, Chinese and Japanese ones.
+    `default_threshold` is measured. The cosine of the answering paragraph is above 0.12 for 95 % of English, German,
+    Spanish and Italian questions. For Turkish, Arabic, Chinese and Japanese questions, it is above 0.08.
     """
 
     id = f"builtin/lexical@{LEXICAL_DIMENSIONS}"
@@ -76,9 +77,10 @@ class LexicalEmbedder:
     is_paid = False
 
     def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
-        """Return the texts' embeddings in order: (texts, 1536) float32, rows with length 1.
+        """Return the texts' embeddings in order: (texts, 1536) float32, each row with length 1. `purpose` makes no
+        difference.
 
-        The purpose makes no difference. Raises `InvalidInput` for a text with only spaces, which has no direction.
+        Raises `InvalidInput` for a text with only spaces, because its vector has no direction.
         """
         vectors: FloatMatrix = np.empty((len(texts), LEXICAL_DIMENSIONS), dtype=np.float32)
         for row, text in enumerate(texts):
@@ -107,9 +109,9 @@ def _embed(text: str) -> FloatMatrix:
 
 @lru_cache(maxsize=50_000)
 def _features(word: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the positions and signed weights in the vector for a word and its parts.
+    """Return the positions and signed weights of a word and its parts in the vector.
 
-    Weights are normalised, or a long word would outweigh the others.
+    Weights are normalised, because a long word would otherwise outweigh the rest.
     """
     if DENSE.match(word):
         parts = [word[i : i + 2] for i in range(len(word) - 1)]
@@ -154,9 +156,9 @@ class TextEndsEngine(InvalidInput):
 
 
 class MeaningEmbedder:
-    """Embed texts by meaning, across languages; thread-safe, one text at a time.
+    """Embeds texts by meaning, across languages. Thread-safe, one text at a time.
 
-    Its similarities are narrow: unrelated passages have 0.76 … 0.83, answers 0.84 … 0.92.
+    Its cosines are in a narrow range: 0.76 to 0.83 for unrelated passages, 0.84 to 0.92 for answers.
     """
 
     id = f"builtin/multilingual-e5-small-q4@{MEANING_DIMENSIONS}"
@@ -167,15 +169,15 @@ class MeaningEmbedder:
     is_paid = False
 
     def __init__(self, *, gives_way: bool = True) -> None:
-        """If `gives_way`, passages are embedded at low priority. Use False if nothing else runs."""
+        """If `gives_way` is true, passages are embedded at low priority. Use `False` if nothing else runs."""
         self._questions = Engine("query", is_background=False)
         self._passages = Engine("passage", is_background=gives_way)
 
     def embed(self, texts: Sequence[str], *, purpose: Purpose) -> Embeddings:
-        """Return the texts' embeddings in order: (texts, 384) float32, rows with length 1.
+        """Return the texts' embeddings in order: (texts, 384) float32, each row with length 1.
 
-        Raises `InvalidInput` for a text with only spaces, `TextEndsEngine` for a text which ended its process twice,
-        and `ProviderUnavailable` if the engine cannot be started or gives no answer in time.
+        Raises `InvalidInput` for a text with only spaces, and `TextEndsEngine` for a text which ended its process
+        twice. Raises `ProviderUnavailable` if the engine cannot be started or does not answer in time.
         """
         engine = self._questions if purpose == "query" else self._passages
         vectors: FloatMatrix = np.empty((len(texts), MEANING_DIMENSIONS), dtype=np.float32)
@@ -184,14 +186,14 @@ class MeaningEmbedder:
         return Embeddings(vectors=vectors)
 
     def warm_up(self) -> None:
-        """Start the process for questions, to save the first question the waiting time."""
+        """Start the process for questions in advance, to save the first question the waiting time."""
         with suppress(ProviderUnavailable):
             self._questions.start()
 
     def rest(self, *, idle_seconds: float = 0.0) -> None:
-        """End the process for passages until there are new passages; a text in progress is given up.
+        """End the process for passages until there are new passages. A text in progress is abandoned.
 
-        With `idle_seconds`, do this only if the process has been idle for so many seconds.
+        With `idle_seconds`, the process is only ended if idle for this long.
         """
         if not idle_seconds or self._passages.idle_seconds >= idle_seconds:
             self._passages.close()
@@ -203,7 +205,7 @@ class MeaningEmbedder:
 
 
 class Engine:
-    """A process with the model, started on first use, and started again after the process died. Thread-safe."""
+    """A process with the model. The process starts on first use, and again after it died. Thread-safe."""
 
     def __init__(self, task: Literal["query", "passage"], *, is_background: bool) -> None:
         self._is_background = is_background
@@ -223,7 +225,7 @@ class Engine:
 
     @property
     def idle_seconds(self) -> float:
-        """Return how long the process has been idle; 0 while it works."""
+        """Return how long the process has been idle, or 0 while it works."""
         return 0.0 if self._lock.locked() else time.monotonic() - self._used_at
 
     def start(self) -> None:
@@ -233,7 +235,7 @@ class Engine:
             self._started()
 
     def embed(self, text: str) -> FloatMatrix:
-        """Return a text's vector; raises the same errors as `MeaningEmbedder.embed`."""
+        """Return a text's vector. Raises the errors from `MeaningEmbedder.embed`."""
         normalised = prepared(text)
         if not normalised.strip():
             raise InvalidInput("A text of only spaces cannot be prepared for the search.")
@@ -257,7 +259,7 @@ class Engine:
                         raise ProviderUnavailable("The engine of meaning was ended. It starts again when it is needed.")
 
     def close(self) -> None:
-        """End the process; a text in progress is given up."""
+        """End the process. A text in progress is abandoned."""
         self._is_closing = True
         process = self._process
         if process is not None:
@@ -290,9 +292,9 @@ class Engine:
         return process
 
     def _ask(self, process: subprocess.Popen[bytes], blob: bytes) -> tuple[FloatMatrix | None, int]:
-        """Let a process compute the vector for a text.
+        """Let a process compute the vector of a text.
 
-        Returns the vector, or `None` and the exit status if the process has ended.
+        Returns the vector and 0 or, if the process has ended, `None` and the exit status.
         """
         seconds = {"seconds": PROCESSOR_SECONDS}
         timer = _ended_after(process, self._seconds)
@@ -318,7 +320,7 @@ class Engine:
 
 
 class _ended_after:
-    """A context manager which ends a process if the block takes too long. `is_late` then becomes true."""
+    """A context manager which ends a process if the block takes too long, and then sets `is_late`."""
 
     def __init__(self, process: subprocess.Popen[bytes], seconds: float) -> None:
         self.is_late = False
@@ -338,9 +340,9 @@ class _ended_after:
 
 
 def prepared(text: str) -> str:
-    """Prepare a text for the engine: NFKC, without zeros or lone surrogates, and not too long.
+    """Prepare a text for the engine: NFKC, without NUL characters and lone surrogates, and not too long.
 
-    The engine expands a character to up to eighteen, but has room for only four per byte. In NFKC every character fits
+    The engine expands a character to up to eighteen, but has room for only four per byte. Every character in NFKC fits
     (all were checked).
     """
     cut = text[:MAXIMUM_CHARACTERS].replace("\0", " ").encode("utf-8", "replace").decode()

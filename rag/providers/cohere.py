@@ -1,4 +1,4 @@
-"""Rerank with Cohere's SDK. Only this file knows the errors raised by the SDK and its transport."""
+"""Rerank with Cohere's SDK. Only this file handles the errors of the SDK and its transport."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MAXIMUM_DOCUMENTS = 1000
 
 
 class CohereReranker:
-    """Order documents by their relevance to a query, in any language Cohere supports."""
+    """Orders documents by their relevance to a query, in any language which Cohere supports."""
 
     def __init__(
         self, client: cohere.ClientV2, *, model: str, timeout_seconds: float, provider: str = "cohere"
@@ -45,9 +45,10 @@ class CohereReranker:
         self._timeout_seconds = timeout_seconds
 
     def rank(self, query: str, documents: Sequence[str], *, limit: int) -> Reranking:
-        """Return the best `limit` documents by index with their relevance, 0 … 1; at most 1,000 documents are sent.
+        """Return the indexes of the best `limit` documents, with their relevance (0 to 1). At most 1,000 documents are
+        sent.
 
-        Raises `ProviderError`s. There are no retries: the caller already has a usable order.
+        Raises `ProviderError`s. There are no retries, because the caller already has a usable order.
         """
         documents = documents[:MAXIMUM_DOCUMENTS]
         if not documents or limit < 1:
@@ -128,8 +129,9 @@ class CohereConnection(Connection):
 
 @contextmanager
 def cohere_errors(provider: str = "cohere") -> Iterator[None]:
-    """Inside the `with` block, convert errors to `ProviderError`s: from the SDK, from its transport, and for unreadable
-    responses.
+    """Convert errors in the `with` block to `ProviderError`s.
+
+    These are errors from the SDK and its transport, and errors caused by unreadable responses.
     """
     try:
         yield

@@ -1,7 +1,7 @@
-"""Find out how much of a prompt a server reads: Ollama silently cuts a longer prompt, beginning first.
+"""Find out how much of a prompt a server reads. Ollama silently cuts off the beginning of a prompt which is too long.
 
-Source: Ollama's `GET /api/ps` names the context length of each loaded model. Other servers only reveal by their token
-count that they read less than was sent.
+Ollama's `GET /api/ps` states the context length of each loaded model. Other servers only reveal by their token count
+that they have read less than was sent.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SHARE_IN_WINDOW, SHARE = 0.85, 0.25
 
 
 class ContextWindow:
-    """A model's context window, in tokens for prompt and answer. `ask` requests the size from the server."""
+    """A model's context window: the tokens for prompt and answer together. `ask` requests the size from the server."""
 
     def __init__(self, model: str, ask: Callable[[], int | None] | None = None) -> None:
         self._model = model
@@ -48,10 +48,10 @@ class ContextWindow:
         return self._told if self._told is not None else self._seen
 
     def cuts(self, *, sent: int, counted: int) -> bool:
-        """Whether the server truncated a prompt.
+        """Whether the server cut a prompt. `sent` is our estimate of its tokens, `counted` the server's count.
 
-        If so, `counted`, the server's token count, is far below `sent`, our estimate, and is remembered as the context
-        window.
+        A prompt was cut if `counted` is far below `sent`. If the size is unknown, `counted` is remembered as the
+        context window.
         """
         if self._told is None:
             # The first prompt loads the model, and the server then names its window.
@@ -75,7 +75,7 @@ class ContextWindow:
 
 
 def loaded_window(address: str, key: str, model: str) -> int | None:
-    """Return the context window of a model loaded in Ollama at this address; `None` for any other response."""
+    """Return the context window of a model loaded in Ollama at this address, or `None` for any other response."""
     try:
         with bound(
             httpx2.Client(timeout=ASK_TIMEOUT_SECONDS), Bounds(longest_seconds=3 * ASK_TIMEOUT_SECONDS)

@@ -25,9 +25,9 @@ log = logging.getLogger(__name__)
 
 
 def generate_embedding(text: str, *, embedder: Embedder, purpose: Purpose = "query") -> Embeddings:
-    """Return a text's embedding: vectors with shape (1, dimensions), length 1, with the call's usage.
+    """Return a text's embedding and the call's usage. The vectors have the shape (1, dimensions) and length 1.
 
-    Raises `InvalidInput` for a text with only spaces and `ProviderError` if the provider fails.
+    Raises `InvalidInput` for a text with only spaces, and `ProviderError` if the provider fails.
     """
     return _embed_checked([text], embedder, purpose)
 
@@ -35,9 +35,11 @@ def generate_embedding(text: str, *, embedder: Embedder, purpose: Purpose = "que
 def generate_embeddings_batch(
     texts: Sequence[str], *, embedder: Embedder, batch_size: int = 100, purpose: Purpose = "document"
 ) -> Embeddings:
-    """Return many texts' embeddings in order: (texts, dimensions) float32, rows with length 1, with every call's usage.
+    """Return the texts' embeddings in order, (texts, dimensions) float32, each row with length 1, and the usage of
+    every call.
 
-    Raises the same errors as `generate_embedding`; use `embedding_batches` to keep vectors paid for before an error.
+    Raises the errors from `generate_embedding`. With `embedding_batches`, the vectors paid for before an error are
+    kept.
     """
     vectors: list[FloatMatrix] = []
     usages: list[Usage] = []
@@ -53,7 +55,7 @@ def generate_embeddings_batch(
 def embedding_batches(
     texts: Sequence[str], *, embedder: Embedder, batch_size: int = 100, purpose: Purpose = "document"
 ) -> Iterator[Embeddings]:
-    """Embed texts and yield the vectors batch by batch: a batch can be stored before the next is paid for."""
+    """Embed texts and yield the vectors batch by batch. Each batch can be stored before the next is paid for."""
     if batch_size < 1:
         raise InvalidInput("A batch has to hold at least one text.")
     for start in range(0, len(texts), batch_size):
@@ -80,7 +82,7 @@ _sets_aside: ContextVar[bool] = ContextVar("sets_aside", default=False)
 def setting_aside() -> Iterator[None]:
     """Inside the `with` block, give a text without a usable vector a row of NaN.
 
-    Otherwise, such a text makes the whole request fail.
+    Outside this block, such a text makes the whole request fail.
     """
     token = _sets_aside.set(True)
     try:
@@ -92,9 +94,10 @@ def setting_aside() -> Iterator[None]:
 def or_set_aside(
     request: Callable[[list[str], str], FloatMatrix], texts: list[str], part: str, *, dimensions: int
 ) -> FloatMatrix:
-    """Request rows by `request(texts, part)`. Inside `setting_aside`, texts which the provider refuses get NaN rows.
+    """Return the vectors from `request(texts, part)`. Inside `setting_aside`, texts refused by the provider get NaN
+    rows.
 
-    A provider may refuse a whole request because of one text: then each half is requested separately. `part` names a
+    A provider may refuse a whole request because of one text. Each half is then requested separately. `part` names a
     request within a call. Raises the errors from `request`.
     """
     try:
@@ -111,10 +114,10 @@ def or_set_aside(
 
 
 def unit_rows(rows: Sequence[ArrayLike] | FloatMatrix, *, count: int, dimensions: int) -> FloatMatrix:
-    """Return the rows as a (count, dimensions) float32 matrix, each with length 1.
+    """Return the rows as a (count, dimensions) float32 matrix, each row with length 1.
 
     Raises `ProviderAnswerInvalid` for a wrong count or dimension, for NaN or infinity, and for a zero row. Inside
-    `setting_aside`, such a row among others becomes NaN, and a single row without a direction raises `VectorUnusable`.
+    `setting_aside`, such a row among others becomes NaN. If it is the only row, raises `VectorUnusable`.
     """
     try:
         return _all_unit_rows(rows, count=count, dimensions=dimensions)
@@ -161,12 +164,12 @@ def _all_unit_rows(rows: Sequence[ArrayLike] | FloatMatrix, *, count: int, dimen
 
 
 def default_threshold_of(model: str) -> float:
-    """Return the lowest cosine similarity at which a passage may be related, by the name of the model."""
+    """Return the lowest cosine similarity at which a passage may be related, for a model with this name."""
     return next((threshold for name, threshold in THRESHOLDS.items() if model.startswith(name)), 0.2)
 
 
 def vector_from_json(value: Any) -> FloatMatrix | list[float]:
-    """Decode OpenAI's vector format, little-endian float32 in base64, or a list of numbers; [] for other values."""
+    """Decode OpenAI's vector format (little-endian float32 in base64) or a list of numbers. Other values give []."""
     try:
         vector: FloatMatrix | list[float] = (
             np.frombuffer(base64.b64decode(value), dtype="<f4") if isinstance(value, str) else value
@@ -177,7 +180,7 @@ def vector_from_json(value: Any) -> FloatMatrix | list[float]:
 
 
 def shortened_texts(texts: Sequence[str], *, embedder_id: str, model: str, maximum_tokens: int) -> list[str]:
-    """Cut texts to the model's maximum length, and log how many were cut."""
+    """Cut texts to the model's maximum length, and log the number of texts cut."""
     cut_texts = []
     for text in texts:
         # A token has at least a byte.

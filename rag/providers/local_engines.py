@@ -1,4 +1,4 @@
-"""Find the engines which integrations run on this machine: for meaning, text recognition and reranking."""
+"""Find the engines on this machine, which integrations provide: for meaning, text recognition and reranking."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Embed with Ollama's routes: `/api/embed`, and the older `/api/embeddings` if necessary."""
+"""Embed with Ollama's API: `/api/embed`, or the older `/api/embeddings` if necessary."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ MAXIMUM_TEXT_TOKENS = 7000
 
 
 class OllamaEmbedder:
-    """Embeds texts with a model on this machine or a nearby one. Free, but calls are logged."""
+    """Embeds texts with a model on this machine or a nearby machine. Calls are free, but logged."""
 
     provider = "ollama"
     is_paid = True
 
     def __init__(self, client: httpx2.Client, *, model: str, dimensions: int, batch_size: int = MAXIMUM_TEXTS) -> None:
-        """`client` has Ollama's address, without `/api`, as its base."""
+        """The base URL of `client` is Ollama's address without `/api`."""
         self.model = model
         self.dimensions = dimensions
         self.id = f"{self.provider}/{model}@{dimensions}"
@@ -53,10 +53,11 @@ class OllamaEmbedder:
         self._has_batches = True
 
     def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
-        """Return the texts' embeddings in order: (texts, dimensions) float32, rows with length 1, a usage per request.
+        """Return the texts' embeddings in order, (texts, dimensions) float32, each row with length 1, and each
+        request's usage.
 
-        Raises `InvalidInput` for a text with only spaces, `ProviderError`s otherwise. A request which could not be made
-        is retried once.
+        Raises `InvalidInput` for a text with only spaces, and `ProviderError`s. If the server cannot be reached, the
+        request is retried once.
         """
         if not all(text.strip() for text in texts):
             raise InvalidInput("A text of only spaces cannot be prepared for the search.")
@@ -139,7 +140,7 @@ class OllamaEmbedder:
 
 
 class OllamaConnection(OpenAIConnection):
-    """A connection to Ollama: answers through the same routes as OpenAI's, embeddings through Ollama's routes."""
+    """A connection to Ollama. Chat uses the same routes as OpenAI's API, embeddings use Ollama's own routes."""
 
     def __init__(self, spec: ProviderSpec, settings: Settings) -> None:
         base = settings.address_of(spec.name).rstrip("/").removesuffix("/v1").removesuffix("/api")

@@ -68,12 +68,12 @@ REASONING_TOKENS = 4096
 
 
 class OpenAIChatModel:
-    """Writes text over `/chat/completions`."""
+    """Writes text with `/chat/completions`."""
 
     def __init__(
         self, client: openai.OpenAI, *, provider: str, model: str, window: Callable[[], int | None] | None = None
     ) -> None:
-        """`window` asks the server how many tokens prompt and answer may have."""
+        """`window` asks the server for the maximum number of tokens in prompt and answer."""
         self.provider = provider
         self.model = model
         # The SDK's retries obey `Retry-After`, which may be two minutes; no asker waits this long.
@@ -99,12 +99,13 @@ class OpenAIChatModel:
     ) -> Iterator[TextDelta | Discarded | Lost | Completed]:
         """Yield the answer while it arrives, then `Completed`. Returns within 0.2 s after `cancel` is set.
 
-        Text arriving within `every_seconds` comes in a single piece; the first words come at once. A stream failing
-        before its first event is reopened once; the first stream's possible cost comes as `Lost`.
+        The first words are yielded immediately. Afterwards, the text which arrives within `every_seconds` is one piece.
+        If a stream fails before its first event, it is reopened once, and `Lost` reports the possible cost of the first
+        stream.
 
-        Raises `ProviderStreamCut` if it ends early, `ProviderRefused` if the provider's filter ends it. The usage, if
-        sent, is in the error's `details["usage"]`; without it, `details["is_perhaps_billed"]` says whether the call may
-        have been billed. Other `ProviderError`s come before any text.
+        Raises `ProviderStreamCut` if the stream ends early, and `ProviderRefused` if the provider's filter ends it. The
+        error's `details["usage"]` has the usage, if the provider sent it. Otherwise, `details["is_perhaps_billed"]`
+        tells whether the call may have been billed. Other `ProviderError`s are raised only before any text.
         """
         with model_call("chat", self.provider, self.model) as call:
             for piece in self._stream(messages, temperature, maximum_output_tokens, cancel, every_seconds):
@@ -186,10 +187,10 @@ class OpenAIChatModel:
         maximum_output_tokens: int,
         json_schema: Mapping[str, Any] | None = None,
     ) -> Completion:
-        """Return the whole reply; with `json_schema`, as JSON.
+        """Return the whole reply. With `json_schema`, the reply is JSON.
 
-        Raises `ProviderError`s; `ProviderAnswerCut` if it ends at the length limit, with the text so far in
-        `details["text"]`; `ProviderAnswerInvalid` if the reply is not the requested JSON.
+        Raises `ProviderError`s. `ProviderAnswerCut`, raised if the reply reaches the length limit, has the text so far
+        in `details["text"]`. Raises `ProviderAnswerInvalid` if the reply is not the requested JSON.
         """
         more: dict[str, Any] = {}
         if json_schema is not None:
@@ -233,7 +234,7 @@ class OpenAIChatModel:
         return Completion(text=text, usage=usage)
 
     def _call_with_fallback(self, ask: Callable[[], Value]) -> Value:
-        """Call the model; if the parameters are refused, call again with a reasoning model's parameters.
+        """Call the model. If its parameters are refused, call again with the parameters of a reasoning model.
 
         A refused call costs nothing.
         """
@@ -281,7 +282,7 @@ class _Received:
         self.usage: CompletionUsage | None = None
 
     def take(self, event: Mapping[str, Any]) -> str:
-        """Take in an event from the stream, and return the text, or ""."""
+        """Process an event from the stream. Returns its text, or ""."""
         self.has_events = True
         if event.get("usage"):
             self.usage = CompletionUsage.model_validate(event["usage"])
@@ -296,15 +297,15 @@ class _Received:
 
 
 def is_reasoning_model(model: str) -> bool:
-    """Whether the model is a reasoning model: it takes `max_completion_tokens` and no temperature.
+    """Whether a model is a reasoning model, which accepts `max_completion_tokens` and no temperature.
 
-    The name decides, without a vendor's prefix.
+    The name without the vendor's prefix decides.
     """
     return REASONING_MODEL.match(model.rsplit("/", 1)[-1]) is not None
 
 
 def names_reasoning_parameters(exc: openai.BadRequestError) -> bool:
-    """Whether an error says that the model takes `max_completion_tokens`, or only the default temperature."""
+    """Whether an error says that the model needs `max_completion_tokens`, or only accepts the default temperature."""
     return "max_completion_tokens" in exc.message or exc.param == "temperature" or "'temperature'" in exc.message
 
 
@@ -317,7 +318,7 @@ def _is_json(text: str) -> bool:
 
 
 def content_of(message: ChatMessage) -> str | list[dict[str, Any]]:
-    """Convert a message's content to the API's format, with parts only for images."""
+    """Convert a message's content to the API's format. Only messages with images are divided into parts."""
     if not message.images:
         return message.content
     addresses = ("data:image/png;base64," + base64.b64encode(image).decode("ascii") for image in message.images)
@@ -345,11 +346,11 @@ NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, http
 
 @contextmanager
 def openai_errors(provider: str = "", *, has_text: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """Inside the `with` block, convert errors to `ProviderError`s: from the SDK, from its transport, and for unreadable
-    responses.
+    """Convert errors in the `with` block to `ProviderError`s.
 
-    After the first text, an answer which breaks off for any reason is a `ProviderStreamCut`. An error's details name
-    the provider and tell whether the request may have been billed.
+    These are errors from the SDK and its transport, and errors caused by unreadable responses. If `has_text()`, an
+    answer which breaks off raises `ProviderStreamCut`. An error's details name the provider and tell whether the
+    request may have been billed.
     """
     try:
         yield
@@ -367,7 +368,7 @@ def openai_errors(provider: str = "", *, has_text: Callable[[], bool] = lambda: 
 def is_perhaps_billed(exc: Exception) -> bool:
     """Whether a failed request may have been billed.
 
-    Refused requests are free, but a request whose response was lost may be billed.
+    Refused requests are free. If a response was lost, its request may be billed.
     """
     if isinstance(exc, openai.APIStatusError):
         return exc.status_code in UNSURE_STATUSES
@@ -440,8 +441,8 @@ def _codes(exc: openai.APIError) -> set[str]:
 
 
 def retry_soon(call: Callable[[], Value], *, give_up: Event | None = None) -> Value:
-    """Call a function and return its result. Retries once after 0.3 s if the provider could not be reached or its
-    answer not be read.
+    """Call a function and return its result. Retries once after 0.3 s if the provider was unreachable or its answer
+    unreadable.
 
     Does not retry if `give_up` is set by then.
     """

@@ -1,4 +1,4 @@
-"""Connect to OpenAI, or to a compatible server, and embed texts over `/embeddings`. Redirects are not followed."""
+"""Connect to OpenAI, or to a compatible server, and embed texts with `/embeddings`. Redirects are not followed."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class OpenAIConnection(Connection):
 
 
 def timeout_of(settings: Settings) -> httpx2.Timeout:
-    """Return the time limits for an OpenAI-compatible provider: for a whole request, and for connecting."""
+    """Return the time limits of an OpenAI-compatible provider: for a whole request, and for connecting."""
     return httpx2.Timeout(settings.openai_timeout_seconds, connect=CONNECT_TIMEOUT_SECONDS)
 
 
@@ -129,7 +129,7 @@ log = logging.getLogger(__name__)
 
 
 class OpenAIEmbedder:
-    """Embeds texts over `/embeddings`. Requests are kept within the provider's limits."""
+    """Embeds texts with `/embeddings`. The texts are split into requests which keep to the provider's limits."""
 
     is_paid = True
 
@@ -146,10 +146,11 @@ class OpenAIEmbedder:
         self._batch_size = min(batch_size or self._spec.maximum_texts, self._spec.maximum_texts)
 
     def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
-        """Return the texts' embeddings in order: (texts, dimensions) float32, rows with length 1, a usage per request.
+        """Return the texts' embeddings in order, (texts, dimensions) float32, each row with length 1, and each
+        request's usage.
 
-        Raises `InvalidInput` for a text with only spaces, `ProviderError`s otherwise. Documents are retried twice; a
-        query, with a person waiting, once after a short wait.
+        Raises `InvalidInput` for a text with only spaces, and `ProviderError`s. Documents are retried twice. A query is
+        retried once after a short wait, because a person is waiting.
         """
         if not all(text.strip() for text in texts):
             raise InvalidInput("A text of only spaces cannot be prepared for the search.")

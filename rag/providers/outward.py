@@ -12,12 +12,12 @@ from rag.providers.bounds import timed
 
 
 class OutwardTransport(httpx.BaseTransport):
-    """Connect only to public addresses, and only to the checked address: each request resolves a name once.
+    """Connects only to public addresses. Raises `InvalidInput` for a name which leads into a private network.
 
-    If the connection resolved it again, it could lead elsewhere by then (DNS rebinding). The connection is therefore
-    made to the address itself, with the name in Host and in the certificate check. A numeric host, and localhost, are
-    the caller's responsibility. Raises `InvalidInput` for a name leading into a private network. The environment's
-    proxies are not used: they would resolve the name themselves.
+    A name is resolved once for each request, and the connection is made to the checked address, with the name in Host
+    and in the certificate check. A second resolution could give a different address (DNS rebinding). A numeric host,
+    and localhost, are the caller's responsibility. The environment's proxies are not used, because they would resolve
+    the name themselves.
     """
 
     def __init__(self, *, resolve: Resolve = resolve, transport: httpx.BaseTransport | None = None) -> None:
@@ -43,7 +43,7 @@ class OutwardTransport(httpx.BaseTransport):
     def _resolve_public(self, host: str) -> list[Address]:
         """Return the IP addresses of a host name.
 
-        Raises `InvalidInput` unless all are public, and `ConnectError` if there are none.
+        Raises `InvalidInput` unless all addresses are public, and `ConnectError` if there are none.
         """
         try:
             addresses = [ipaddress.ip_address(text.partition("%")[0]) for text in self._resolve(host)]
@@ -71,7 +71,7 @@ def _address_request(address: Address, request: httpx.Request) -> httpx.Request:
 
 
 class Unclosed(httpx.BaseTransport):
-    """Wraps a shared transport, to keep it open when a client using it is closed."""
+    """Wraps a shared transport, which stays open when a client using the transport is closed."""
 
     def __init__(self, transport: httpx.BaseTransport) -> None:
         self._transport = transport

@@ -1,7 +1,7 @@
-"""Limit how many questions use the processor at a time, so that answers in progress stream without delay.
+"""Limit how many questions use the processor at a time, so that answers in progress are streamed without delay.
 
-Threads take turns with the interpreter's lock. With twenty threads searching and checking, a thread passing a token on
-waits several times for all the others. With two it hardly waits, and the throughput is the same.
+Threads take turns with the interpreter lock. If twenty threads search and check, a thread which passes on a token waits
+several times for all of them. With two threads the wait is short, and the throughput is the same.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ProcessorSlots:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Hold a slot inside the `with` block. A thread which already holds a slot takes no second slot."""
+        """Hold a slot inside the `with` block. A thread which already holds a slot takes no second one."""
         if self._has_place:
             yield
             return
@@ -44,7 +44,9 @@ class ProcessorSlots:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Release this thread's slot inside the block, while waiting for something outside this process."""
+        """Release this thread's slot inside the `with` block, while the thread waits for something outside this
+        process.
+        """
         if not self._has_place:
             yield
             return

@@ -1,8 +1,7 @@
 """Choose the provider and model for each task.
 
-Keys decide the available providers; settings and profile decide the model.
-
-Making a connection sends nothing, and imports only the provider's module.
+Keys decide which providers are available. Settings and profile decide the model. Creating a connection sends nothing,
+and imports only the provider's module.
 """
 
 from __future__ import annotations
@@ -59,9 +58,7 @@ class Connections:
     by_name: Mapping[str, Connection]
 
     def able(self, capability: Capability, provider: str = "") -> Connection | None:
-        """Return the connection to a provider with a capability, by default the preferred provider; `None` if there is
-        none.
-        """
+        """Return the connection to a provider with a capability, or `None`. The default is the preferred provider."""
         names = [provider] if provider else [spec.name for spec in providers_for(capability)]
         connections = [self.by_name[name] for name in names if name in self.by_name]
         return next((connection for connection in connections if capability in connection.spec.capabilities), None)
@@ -72,7 +69,7 @@ class Connections:
 
 
 def connect(settings: Settings) -> Connections:
-    """Create the connections; nothing is sent yet. Raises `SettingsError` naming the unusable variable."""
+    """Create the connections. Nothing is sent yet. Raises `SettingsError` with the name of an unusable variable."""
     primary = provider_of(settings.openai_base_url)
     for spec in PROVIDERS:
         if spec.key_variable:
@@ -122,7 +119,7 @@ def _require_sendable(name: str, key: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelChoice:
-    """The model which a profile wants, and the model in use; `model` is "" if no provider is configured."""
+    """The model which a profile wants, and the model in use. `model` is "" if no provider is configured."""
 
     wanted_provider: str
     wanted_model: str
@@ -131,18 +128,20 @@ class ModelChoice:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether the model is at a different provider than the profile wants."""
+        """Whether the model in use is from a different provider than the profile wants."""
         return bool(self.model) and self.provider != self.wanted_provider
 
     @property
     def missing(self) -> str:
-        """Return the environment variable which would add the profile's provider; "" if the provider is in use."""
+        """Return the environment variable which would configure the profile's provider, or "" if this provider is in
+        use.
+        """
         return variable_of(self.wanted_provider) if self.provider != self.wanted_provider else ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedderOption:
-    """An embedder offered for a new collection, and the environment variable which must be set first, if any."""
+    """An embedder offered for a new collection. `missing` is the environment variable to set first, if any."""
 
     id: str
     provider: str
@@ -175,7 +174,7 @@ class Probe:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelList:
-    """A provider's models for a task, if any is configured."""
+    """The names of a provider's models for a task, if a provider is configured."""
 
     provider: str = ""
     names: tuple[str, ...] = ()
@@ -184,7 +183,7 @@ class ModelList:
 
 
 class Providers:
-    """The models this installation may use. Thread-safe; clients and their connections are shared."""
+    """The models which this installation may use. Thread-safe. Clients and their connections are shared."""
 
     def __init__(
         self, settings: Settings, *, meaning: MeaningEmbedder | None = None, with_meaning: bool = True
@@ -205,9 +204,9 @@ class Providers:
             self.meaning = meaning or shared_embedder()
 
     def reconnect(self) -> None:
-        """Reconnect with the current settings; calls in progress finish on their old connections.
+        """Reconnect with the current settings. Calls in progress finish on their old connections.
 
-        Raises `SettingsError` for an unusable key or address; then everything stays unchanged.
+        Raises `SettingsError` for an unusable key or address. In this case, everything stays unchanged.
         """
         connections = connect(self._settings)
         self._left.append(self._connections)
@@ -215,11 +214,11 @@ class Providers:
         self._embedders = {self._builtin.id: self._builtin}
 
     def is_configured(self, provider: str) -> bool:
-        """Whether this provider can be asked; the built-in provider always can."""
+        """Whether this provider can be used. The built-in provider always can."""
         return provider == self._builtin.provider or provider in self._connections.by_name
 
     def probe(self) -> list[Probe]:
-        """Make a free call to each configured provider which has one, concurrently, and return the responses."""
+        """Test all configured providers which have a free call, concurrently, and return their responses."""
         connections = [connection for connection in self._connections.by_name.values() if connection.spec.probe]
         if not connections:
             return []
@@ -227,7 +226,9 @@ class Providers:
             return list(pool.map(_probed, connections))
 
     def models(self, capability: Capability) -> ModelList:
-        """Return the models which the default provider for this task offers, or an error; requested by a free call."""
+        """Ask the default provider for a task, with a free call, which models it offers. Returns the models or an
+        error.
+        """
         connection = self._connections.able(capability, "" if capability == "rerank" else self.provider)
         if connection is None:
             return ModelList()
@@ -242,8 +243,8 @@ class Providers:
     def embedder_for(self, embedding_model_id: str) -> Embedder:
         """Return the embedder with this id, `provider/model@dimensions`.
 
-        Raises `SettingsError` with a sentence if its provider is not configured: vectors from different embedders
-        cannot be compared.
+        Raises `SettingsError` if its provider is not configured: a different embedder cannot replace it, because
+        vectors from different embedders cannot be compared.
         """
         if embedding_model_id in self._embedders:
             return self._embedders[embedding_model_id]
@@ -263,7 +264,7 @@ class Providers:
         return embedder
 
     def has_meaning(self, embedding_model_id: str) -> bool:
-        """Return whether searches in collections with this embedder compare meaning, and not words alone."""
+        """Whether searches in collections with this embedder compare meaning, not only words."""
         return embedding_model_id != self._builtin.id or self.meaning is not None
 
     def meaning_for(self, embedding_model_id: str) -> MeaningEmbedder | None:
@@ -274,8 +275,8 @@ class Providers:
         """Return the embedder for a new collection: from the settings, else from the profile, else the built-in
         embedder.
 
-        A provider which is not configured is skipped. EMBEDDING_MODEL comes first, unless the profile has a separate,
-        configured provider: the profile `civil` keeps Ollama.
+        A provider which is not configured is skipped. If the profile has its own configured provider, the profile comes
+        before EMBEDDING_MODEL: the profile `civil` keeps Ollama.
         """
         profile_model = profile.embedding.embedding_model
         provider = profile_model.partition("/")[0]
@@ -285,7 +286,7 @@ class Providers:
         return profile_model if self.is_configured(provider) else self._builtin.id
 
     def embedder_options(self, profile: Profile) -> list[EmbedderOption]:
-        """Return the embedders for a new collection: the default first, unconfigured embedders last."""
+        """Return the embedders for a new collection: the default first, embedders from unconfigured providers last."""
         default = self.default_embedder_id(profile)
         offered = dict.fromkeys((default, profile.embedding.embedding_model, self._wanted_embedder_id(), *OFFERED))
         ids = [*(identifier for identifier in offered if identifier), self._builtin.id]
@@ -304,7 +305,7 @@ class Providers:
         )
 
     def _wanted_embedder_id(self) -> str:
-        """Read the embedding model from EMBEDDING_MODEL, and add provider and dimensions if missing.
+        """Return the embedder's id from EMBEDDING_MODEL. Missing provider and dimensions are added.
 
         Returns "" if the provider is not configured.
         """
@@ -322,7 +323,7 @@ class Providers:
     # Language models
 
     def chat_choice(self, profile: Profile) -> ModelChoice:
-        """Choose the answering model: the model which the profile wants, and the model in use (see `_choose`)."""
+        """Return the answering model which the profile wants, and the model in use (see `_choose`)."""
         return self._choose(
             profile,
             profile.answer.chat_provider,
@@ -333,7 +334,7 @@ class Providers:
         )
 
     def translation_choice(self, profile: Profile) -> ModelChoice:
-        """Choose the model for translating and tagging, by default the answering model."""
+        """Return the models wanted and used for translating and tagging, by default the answering model."""
         choice = self._choose(
             profile,
             profile.language.translation_provider,
@@ -353,7 +354,7 @@ class Providers:
         )
 
     def chat_model_for(self, profile: Profile) -> ChatModel | None:
-        """Return the answering model, or `None` without a provider: then answers are quoted, not written."""
+        """Return the answering model, or `None` without a provider. Answers are then quoted, not written."""
         return self._affordable(profile, self.chat_choice(profile))
 
     def translation_model_for(self, profile: Profile) -> ChatModel | None:
@@ -361,12 +362,12 @@ class Providers:
         return self._affordable(profile, self.translation_choice(profile))
 
     def _affordable(self, profile: Profile, choice: ModelChoice) -> ChatModel | None:
-        """Return the chosen model; `None` if it costs money and the person may spend no more."""
+        """Return the chosen model, or `None` if a paid model exceeds the person's budget."""
         return self._chat_model(choice) if profile.spends or choice.provider in FREE_PROVIDERS else None
 
     def attachment_model_for(self, profile: Profile) -> ChatModel | None:
-        """Return the model which describes attachments: the profile's, if its provider answers, else the
-        tagging model.
+        """Return the model which describes attachments: the profile's, if its provider is configured, else the tagging
+        model.
         """
         choice = self.chat_choice(profile)
         if choice.model and choice.provider == profile.answer.chat_provider and profile.reading.attachment_model:
@@ -374,7 +375,7 @@ class Providers:
         return self.translation_model_for(profile)
 
     def reranker_for(self, profile: Profile) -> Reranker | None:
-        """Return the local cross-encoder, else a provider's reranker; `None` if not wanted or not configured."""
+        """Return the local cross-encoder, else a provider's reranker, else `None` (not wanted or not configured)."""
         if not profile.ranking.reranking:
             return None
         if self._settings.cross_encoder:
@@ -399,7 +400,7 @@ class Providers:
         return self._cross_encoder
 
     def close(self) -> None:
-        """Close the connections, and end the processes with the built-in embedding model."""
+        """Close the connections, and end the processes of the built-in embedding model."""
         for connections in (*self._left, self._connections):
             connections.close()
         if self.meaning is not None:
@@ -408,10 +409,10 @@ class Providers:
     def _choose(
         self, profile: Profile, provider: str, model: str, setting: str, field: str, fallback: str
     ) -> ModelChoice:
-        """Choose the profile's model if the profile's provider is configured, else a model at the main provider.
+        """Choose the profile's model if its provider is configured, else a model of the main provider.
 
-        The main provider is OpenAI, or the server at OPENAI_BASE_URL. There, a model chosen for the collection comes
-        first, then `setting` (from the environment), then the profile's model.
+        The main provider is OpenAI, or the server at OPENAI_BASE_URL. For this provider, the first of these is used: a
+        model chosen for the collection, `setting` (from the environment), the profile's model.
         """
         chosen, used = "", ""
         if self._connections.able("chat", provider):
@@ -427,9 +428,9 @@ class Providers:
 
 
 def check_key(settings: Settings, provider: str, key: str) -> str:
-    """Test a provider's key by a free call. Returns a sentence explaining why it is unusable; "" if it works.
+    """Test a provider's key with a free call. Returns a sentence which says why the key is unusable, or "" if it works.
 
-    A provider without a free call is not asked.
+    A provider without a free call is not tested.
     """
     tried = replace(settings)
     tried.adopt(dict.fromkeys(KEY_VARIABLES, "") | {provider_spec(provider).key_variable: key})

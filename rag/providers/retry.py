@@ -1,7 +1,7 @@
-"""Retry paid calls, limit calls in flight, and account for calls without a result.
+"""Retry paid calls, limit the number of calls at the same time, and account for calls without a result.
 
-A context around the call sets how it is sent and who records its bill; requests read the context, so no signature in
-between needs these values.
+A context manager around the call sets how it is sent and who records its bill. Requests read this context, so the
+functions in between need no parameters for it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Wait = Callable[[float], None]
 
 
 class CallGate:
-    """Limits the simultaneous calls to a provider, over all callers who pay. Thread-safe.
+    """Limits the number of calls to a provider at the same time, across all callers. Thread-safe.
 
     Additive increase, multiplicative decrease: a refused call halves the limit; a full round of answers adds 1.
     """
@@ -57,11 +57,11 @@ class CallGate:
         self._ready_at: dict[str, float] = {}
 
     def call(self, function: Callable[[], Value], *, wait: Wait) -> Value:
-        """Make a call when there is room, and return its result; failed calls are retried.
+        """Make a call when there is room, and return its result. Failed calls are retried.
 
-        The wait before a retry obeys the provider's Retry-After. `wait` sleeps and raises when the application stops.
-        Raises the last `ProviderError`, with the provider's requested wait, if any, in
-        `details["retry_after_seconds"]`.
+        `wait(seconds)` is a function which sleeps, and raises an error if the application stops. The wait before a
+        retry is at least the provider's Retry-After. Raises the last `ProviderError`; `details["retry_after_seconds"]`
+        has the wait requested by the provider, if any.
         """
         for attempt in range(ATTEMPTS):
             try:
@@ -81,7 +81,7 @@ class CallGate:
 
     @contextmanager
     def spaced(self, name: str, seconds: float, *, wait: Wait) -> Iterator[None]:
-        """Keep calls with this name `seconds` apart; `wait` as for `call`."""
+        """Keep calls with the same `name` at least `seconds` apart. `wait` is the same function as for `call`."""
         with self._changed:
             now = time.monotonic()
             begin = max(now, self._ready_at.get(name, now))
@@ -125,7 +125,7 @@ class CallGate:
 
 
 def retry_after(error: ProviderError) -> float:
-    """Return the wait the provider requested in seconds, or 0."""
+    """Return the wait requested by the provider in seconds, or 0."""
     return float(error.details.get("retry_after_seconds") or 0.0)
 
 
@@ -143,7 +143,7 @@ class Sending:
     retries: int | None = None
 
     def headers(self, part: int | str) -> dict[str, str]:
-        """Return a request's idempotency header. `part` distinguishes the requests of a call which was split."""
+        """Return a request's idempotency header. `part` distinguishes the requests into which a call was split."""
         return {"Idempotency-Key": f"{self.key}-{part}"} if self.key else {}
 
 
@@ -153,9 +153,7 @@ _sending: ContextVar[Sending] = ContextVar("sending", default=PLAIN)
 
 @contextmanager
 def sending(key: str, *, retries: int | None = None) -> Iterator[None]:
-    """Inside the `with` block, send all requests with the same idempotency key, because they belong to a single
-    call.
-    """
+    """Send all requests in the `with` block with the same idempotency key, because they belong to a single call."""
     token = _sending.set(Sending(key, retries))
     try:
         yield
@@ -175,7 +173,7 @@ _report: ContextVar[Report | None] = ContextVar("report", default=None)
 
 @dataclass(frozen=True)
 class Notes:
-    """Functions which record a request before it is sent, so a kill in the middle leaves a record."""
+    """Functions which record a request before it is sent, so that the record exists even if the process is killed."""
 
     #: Called with the request's expected bill.
     send: Report
@@ -188,9 +186,9 @@ _notes: ContextVar[Notes | None] = ContextVar("notes", default=None)
 
 @contextmanager
 def lost_calls(report: Report, *, notes: Notes | None = None) -> Iterator[None]:
-    """Report each request inside the block which has no result but was, or may have been, billed.
+    """Report each request in the `with` block which has no result but was, or may have been, billed.
 
-    `notes` records each request before it is sent. Answers which arrive are billed by the caller.
+    `notes` records each request before it is sent. Requests with a result are billed by the caller.
     """
     token, noted = _report.set(report), _notes.set(notes)
     try:
@@ -201,7 +199,7 @@ def lost_calls(report: Report, *, notes: Notes | None = None) -> Iterator[None]:
 
 
 def report_lost(usage: Usage) -> None:
-    """Report a request which has no usable result, but was, or may have been, billed. Without a listener, log it."""
+    """Report a request without a usable result which was, or may have been, billed. Without a listener, log it."""
     report = _report.get()
     if report is None:
         log.warning("a call to %s %s returned nothing, and its bill is not recorded", usage.provider, usage.model)
@@ -211,9 +209,9 @@ def report_lost(usage: Usage) -> None:
 
 @contextmanager
 def accounted(expected: Callable[[], Usage]) -> Iterator[None]:
-    """If the single request inside the `with` block fails and was, or may have been, billed, report it.
+    """Report the single request in the `with` block if the request fails and was, or may have been, billed.
 
-    The report uses the provider's count (`details["usage"]` in the error), else `expected`.
+    The report has the provider's count (`details["usage"]` in the error), else `expected`.
     """
     try:
         yield
@@ -226,7 +224,7 @@ def accounted(expected: Callable[[], Usage]) -> Iterator[None]:
 
 @contextmanager
 def requested(expected: Callable[[], Usage]) -> Iterator[None]:
-    """Record the single request inside the `with` block before it is sent.
+    """Record the single request in the `with` block before it is sent.
 
     A failed, possibly billed request is reported like in `accounted`.
     """
@@ -243,7 +241,7 @@ def requested(expected: Callable[[], Usage]) -> Iterator[None]:
 
 
 def usage_of_failure(error: ProviderError, expected: Callable[[], Usage]) -> Usage | None:
-    """Return the usage for which a failed request is, or may be, billed; `None` if it is not billed."""
+    """Return the usage for which a failed request is, or may be, billed. Returns `None` if it is not billed."""
     counted = error.details.get("usage")
     if isinstance(counted, Usage):
         return counted
@@ -252,9 +250,7 @@ def usage_of_failure(error: ProviderError, expected: Callable[[], Usage]) -> Usa
 
 @contextmanager
 def billed_as(usage: Usage) -> Iterator[None]:
-    """If the `with` block raises a `ProviderError`, add `usage` to the error, because the response arrived and is
-    billed.
-    """
+    """Add `usage` to a `ProviderError` raised in the `with` block, because the response arrived and is billed."""
     try:
         yield
     except ProviderError as exc:
@@ -277,7 +273,7 @@ def lost_with(usages: Sequence[Usage]) -> Iterator[None]:
 
 
 def estimated_chat(provider: str, model: str, messages: Sequence[ChatMessage], text: str = "") -> Usage:
-    """Estimate the usage of a chat call which got `text`, if the provider reports none."""
+    """Estimate the usage of a chat call which returned `text`. Used if the provider reports none."""
     pictures = sum(len(message.images) for message in messages)
     return Usage(
         provider=provider,
@@ -294,7 +290,9 @@ LONGEST_SECONDS = 24 * 3600.0
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds from `retry-after-ms` or `Retry-After` (number or date, RFC 9110); `None` without either."""
+    """Return the seconds in `retry-after-ms` or `Retry-After` (number or date, RFC 9110), or `None` without these
+    headers.
+    """
     lower_headers = {name.lower(): value for name, value in headers.items()}
     seconds = _number(lower_headers.get("retry-after-ms"), 0.001)
     if seconds is None:

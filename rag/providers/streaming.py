@@ -1,15 +1,15 @@
-"""Read a streamed answer in batches, and leave it at any moment.
+"""Read a streamed answer in batches, and stop reading at any moment.
 
 A blocked call cannot be interrupted in Python. Until the stream is open, a separate thread waits for it. Then the
-caller reads, and a single watching thread for all streams ends connections nobody wants any more, which tells the
-provider to stop writing, and billing. A thread per stream would cost as much as the reading.
+caller reads, and one watching thread for all streams closes the connections which nobody needs any more. The provider
+then stops writing and billing. A thread for each stream would cost as much as the reading.
 
-The `openai` SDK makes the request and judges its status. Its typed events are not used, because building an event takes
-73 µs processor time against 10 µs for the JSON alone, and a hundred readers receive 5,000 events per second. The
-network is read at a pace for the same reason: each wake-up takes a thread 0.1 to 0.2 ms, more than the token it brings.
-200 tokens arriving 20 ms apart take 29 ms if the thread waits for each, 15 ms with a read every 100 ms.
+The `openai` SDK makes the request and checks its status. Its typed events are not used: building an event takes 73 µs
+of processor time, against 10 µs for the JSON alone, and a hundred readers receive 5,000 events per second. The network
+is not read at once for each token for the same reason: each wake-up of a thread takes 0.1 to 0.2 ms. 200 tokens which
+arrive 20 ms apart take 29 ms of processor time if the thread waits for each, and 15 ms with a read every 100 ms.
 
-Some servers send a model's reasoning within the text, between tags or without the opening tag: it is removed.
+Some servers send a model's reasoning within the text, between tags or without the opening tag. It is removed.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class ClosableStream(Protocol[Item]):
     def close(self) -> None: ...
 
     def interrupt(self) -> None:
-        """End a blocked read; called from another thread."""
+        """End a blocked read. Called from another thread."""
 
 
 def cancellable(open_source: Callable[[], ClosableStream[Item]], *, cancel: Event) -> Iterator[Item]:
-    """Yield the items from `open_source()`; end within 0.1 s after `cancel` is set, even before the source is open.
+    """Yield the items from `open_source()`. Ends within 0.1 s after `cancel` is set, even before the source is open.
 
-    Errors from opening and reading are raised here.
+    Raises the errors from opening and reading.
     """
     if cancel.is_set():
         return
@@ -82,10 +82,7 @@ class _Opening(Generic[Opened]):
         Thread(target=self._run, name="provider-open", daemon=True).start()
 
     def wait(self, cancel: Event) -> ClosableStream[Opened] | None:
-        """Return the open stream, or `None` if `cancel` is set first.
-
-        In that case, the stream is closed as soon as it has opened.
-        """
+        """Return the open stream, or `None` if `cancel` is set first. The stream is then closed after opening."""
         # A single thread watches all streams and wakes this thread: a hundred watchers would wake each other.
         watched = WATCHER.watch(cancel, self._ready.set)
         self._ready.wait()
@@ -116,7 +113,7 @@ class _Watcher:
         self._is_running = False
 
     def watch(self, cancel: Event, end: Callable[[], None]) -> object:
-        """Call `end` once when `cancel` is set. Returns a value to pass to `forget`."""
+        """Call `end` when `cancel` is set. Returns a key to pass to `forget`."""
         key = object()
         with self._lock:
             self._watched[key] = (cancel, end)
@@ -151,7 +148,7 @@ END_SECONDS = 0.05
 
 
 class _PacedReads:
-    """Replaces the `read` method of a connection: reads are at least `every_seconds` apart."""
+    """Replaces a connection's `read` method. Reads are at least `every_seconds` apart."""
 
     def __init__(self, read: Callable[..., bytes], every_seconds: Callable[[], float], cancel: Event) -> None:
         self._read = read
@@ -180,9 +177,9 @@ class _PacedReads:
 
 
 class ChatEvents:
-    """An open stream's JSON events; events which arrived together form a list.
+    """The JSON events of an open stream, in lists of events which arrived together.
 
-    `every_seconds` is the time between network reads; setting `cancel` ends the wait for the next read.
+    `every_seconds` is the time between network reads. Setting `cancel` ends the wait for the next read.
     """
 
     def __init__(
@@ -200,8 +197,8 @@ class ChatEvents:
     def __iter__(self) -> Iterator[list[Mapping[str, Any]]]:
         """Yield events until the provider ends the stream.
 
-        Raises `openai.APIError` for an error event, after the events before it; `ValueError` for invalid JSON; the
-        transport's errors.
+        Raises `openai.APIError` for an error event, after the events before it. Raises `ValueError` for invalid JSON,
+        and the transport's errors.
         """
         network = self._network
         if network is None:
@@ -247,7 +244,7 @@ class ChatEvents:
             raise failure
 
     def _finish(self, pieces: Iterator[bytes], reads: _PacedReads | None) -> None:
-        """Read the response to the end, because only then can the connection be used again.
+        """Read the response to its end, so that the connection can be used again.
 
         Otherwise each answer would need a new TLS connection.
         """
@@ -262,7 +259,7 @@ class ChatEvents:
         self._stream.response.close()
 
     def interrupt(self) -> None:
-        """End a blocked read from another thread; closing alone would not end it."""
+        """End a blocked read from another thread. Closing the response alone would not end it."""
         connection = self._network.get_extra_info("socket") if self._network is not None else None
         if connection is not None:
             with suppress(OSError):  # closed by the other end in the meantime
@@ -310,7 +307,7 @@ _PERHAPS_TAG = re.compile(r"<(?:/?[a-z]{0,10})?$", re.IGNORECASE)
 class ReasoningFilter:
     """Passes on a streamed answer without the model's reasoning.
 
-    If `waits`, text is held back until the reasoning has ended, for a model which sends no opening tag.
+    With `waits`, all text is held back until the reasoning has ended, for a model which sends no opening tag.
     """
 
     def __init__(self, *, waits: bool = False) -> None:
@@ -322,7 +319,7 @@ class ReasoningFilter:
         self.has_unopened = False
 
     def feed(self, delta: str) -> str:
-        """Return text to pass on. If `has_unopened` becomes set, the answer restarts with this text."""
+        """Return the text to pass on. If this sets `has_unopened`, the answer starts again with the returned text."""
         if not self._held and not self._is_inside and self._has_answer and "<" not in delta:
             return delta
         text, self._held = self._held + delta, ""

@@ -1,10 +1,11 @@
 """Connect to a Supabase project: clients, converted errors, and the store for original files.
 
-A client which signs a person in sends the person's token from then on. There are therefore two kinds: a shared client
-with the service key, on which nobody signs in, and a client with the public key for each person, discarded afterwards.
+After a client has signed a person in, it sends this person's token with every request. Therefore there are two kinds: a
+shared client with the service key, on which nobody signs in, and a client with the public key for each person, which is
+discarded afterwards.
 
-Originals lie in a private bucket, under keys derived from their content. Storage only accepts ASCII keys, so file names
-stay in the database. Signed links are never created: they work without any right, and cannot be revoked.
+Originals are in a private bucket, under keys derived from their content. Storage only accepts ASCII keys, so file names
+are stored in the database. Signed links are never created, because they work without any right and cannot be revoked.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class SupabaseProject:
 
     @contextmanager
     def visitor(self) -> Iterator[Client]:
-        """Yield a client with the public key, for one person; it is closed after the `with` block."""
+        """Yield a client with the public key, for one person. It is closed after the `with` block."""
         with self._new_transport() as transport:
             yield self._client(self._anon_key, transport)
 
@@ -110,7 +111,7 @@ class SupabaseProject:
 
 
 def call(function: Callable[Parameters, Result], *arguments: Parameters.args, **named: Parameters.kwargs) -> Result:
-    """Call the client and return the result. Any exception becomes a `RagError`, without the request's content."""
+    """Call the client and return the result. Exceptions become `RagError`s without the request's content."""
     try:
         return function(*arguments, **named)
     except AuthRetryableError as exc:
@@ -168,7 +169,7 @@ PAGE = 1000
 
 
 class SupabaseFiles:
-    """Files of all tenants in a bucket, in a folder per tenant. Thread-safe."""
+    """The files of all tenants in a bucket, in a folder for each tenant. Thread-safe."""
 
     def __init__(self, project: SupabaseProject, bucket: str) -> None:
         self._project = project
@@ -192,7 +193,7 @@ class SupabaseFiles:
             raise NotFound(MISSING.format(bucket=self._bucket)) from exc
 
     def delete(self, tenant_id: str, key: str) -> None:
-        """Remove a file; does nothing if it is already gone. Raises `ProviderError` if it still exists afterwards."""
+        """Remove a file. Does nothing if it does not exist. Raises `ProviderError` if it still exists afterwards."""
         path = storage_key(tenant_id, key)
         try:
             removed = call(self._objects().remove, [path])
@@ -203,7 +204,7 @@ class SupabaseFiles:
             raise ProviderError("Supabase Storage did not remove a file. It is tried again automatically.")
 
     def keys(self, tenant_id: str) -> list[str]:
-        """Return the keys of all files a tenant has stored, in order. Raises `ProviderError`."""
+        """Return the keys of all files which a tenant has stored, in order. Raises `ProviderError`."""
         if not TENANT.fullmatch(tenant_id):
             return []
         folders = self._names(tenant_id)

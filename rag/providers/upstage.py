@@ -1,4 +1,4 @@
-"""Recognise text with Upstage Document Parse; only this file knows its requests, answers and errors."""
+"""Recognise text with Upstage Document Parse. Only this file handles its requests, responses and errors."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class UpstageParser:
         self._client.close()
 
     def parse(self, content: bytes, page_count: int) -> ParsedPages:
-        """Return the text of each page in a PDF; empty for unread pages. Raises `ProviderError`s."""
+        """Return the text of each page in a PDF, "" for unread pages. Raises `ProviderError`s."""
         form = {"model": self.model, "ocr": "force", "output_formats": "['text', 'html']", "coordinates": "false"}
 
         def expected() -> Usage:
@@ -124,7 +124,7 @@ class UpstageConnection(Connection):
 def _texts_by_page(body: Mapping[str, Any], page_count: int) -> dict[int, str]:
     """Return the text by page number, without headers and footers.
 
-    Raises `ValueError` if the response does not divide the text of several pages.
+    Raises `ValueError` if the response has several pages but does not divide its text by page.
     """
     texts: dict[int, list[str]] = defaultdict(list)
     for element in body.get("elements") or ():

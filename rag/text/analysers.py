@@ -2,7 +2,7 @@
 
 The script decides how words are found: Chinese and Japanese have no spaces, Korean attaches particles to nouns. For
 words in Latin, Cyrillic or Greek letters, the language decides stemmer and stopwords. Identifiers, numbers and dates
-give a term for the whole and for each part, so "401k" finds "401(k)" and "90일" finds "90".
+give a term for the whole and a term for each part: "401k" finds "401(k)", and "90일" finds "90".
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ _TURKISH = re.compile(
 
 
 def analyse(text: str, language: str) -> list[str]:
-    """Split a text into index terms, in order, including repetitions.
+    """Split a text into index terms, in order, with repetitions.
 
     `language` is an ISO 639-1 code, with or without region. Words in an unknown language are not stemmed.
     """
@@ -109,7 +109,7 @@ def analyse(text: str, language: str) -> list[str]:
 
 
 def words_with_terms(text: str, language: str) -> list[tuple[str, tuple[str, ...]]]:
-    """Return a text's words in lower case, each with index terms. A stopword has no terms.
+    """Return a text's words in lower case, each with its index terms. Stopwords have no terms.
 
     In scripts without spaces, each pair of characters is both a word and a term.
     """
@@ -132,12 +132,14 @@ def analyser_for(language: str) -> str:
 
 
 def is_plain(language: str) -> bool:
-    """Whether a language code ends with the option for plain words: words are not stemmed, and stopwords are kept."""
+    """Whether a language code ends with the option for plain words. Plain words are not stemmed, and stopwords are
+    kept.
+    """
     return language.endswith(PLAIN)
 
 
 def analyser_code(language: str) -> str:
-    """Normalise a language code for the index: lower case, without region; an option after "+" is kept."""
+    """Normalise a language code for the index: lower case, without region. An option after "+" is kept."""
     code, plus, option = language.lower().partition("+")
     return code.replace("_", "-").split("-")[0] + plus + option
 
@@ -181,7 +183,7 @@ def _word(word: str, language: str) -> tuple[str, ...]:
 def _lower(text: str) -> str:
     """Return the text in lower case and in Unicode form NFKC.
 
-    "İ" becomes "i" first, because `str.lower` adds a combining dot, which would split the word.
+    "İ" becomes "i" first. `str.lower` would add a combining dot, which would split the word.
     """
     return unicodedata.normalize("NFKC", text).replace("İ", "i").lower()
 
@@ -253,7 +255,7 @@ _ENDINGS_BY_LAST: dict[str, tuple[str, ...]] = {
 
 
 def without_particle(word: str) -> str:
-    """Return a Korean word without the attached particles and endings."""
+    """Return a Korean word without particles and endings."""
     for josa in _ENDINGS_BY_LAST.get(word[-1:], ()):
         # At least two syllables stay, or one after a number: "회의" is a meeting, not "회" with a particle.
         if word.endswith(josa) and len(word) - len(josa) >= 2:
@@ -287,7 +289,7 @@ _kiwi_lock = threading.Lock()
 
 @lru_cache(maxsize=100_000)
 def morphemes(word: str) -> tuple[str, ...]:
-    """Return the content words in a Korean word, found by kiwipiepy; empty for a purely grammatical word.
+    """Return the content words in a Korean word, found by kiwipiepy. Empty for a purely grammatical word.
 
     Raises `SettingsError` if kiwipiepy is not installed.
     """

@@ -1,6 +1,6 @@
 """Find where a text may be split: between paragraphs, sentences, lines and words, in any script.
 
-A chunk's end is searched backwards from the last possible position, so splitting takes linear time.
+A chunk's end is searched backwards from the last possible position. Therefore splitting takes linear time.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def first_between(positions: Sequence[int], low: int, high: int) -> int | None:
 
 
 def before_marks(text: str, position: int, low: int) -> int:
-    """Move a position back, to keep accents and joined emoji with their letter. The result is above `low`."""
+    """Move a position back, to keep accents and joined emoji together with their letter. The result is above `low`."""
     moved = position
     while low + 1 < moved < len(text) and (
         unicodedata.combining(text[moved]) or text[moved] in "\u200d\ufe0f" or text[moved - 1] == "\u200d"
@@ -147,7 +147,10 @@ def before_marks(text: str, position: int, low: int) -> int:
 
 
 def word_end(boundaries: Boundaries, low: int, high: int) -> int:
-    """Return the last word end with low < end <= high; without words, `high`, before any combining marks."""
+    """Return the last word end with low < end <= high.
+
+    Without words, returns `high`, or a position before combining marks at `high`.
+    """
     return boundaries.last(WORD, low, high) or before_marks(boundaries.text, high, low)
 
 
@@ -162,7 +165,9 @@ LONGEST_OVERLAP = 600
 
 
 def fitting_end(boundaries: Boundaries, start: int, stop: int, tokens: int) -> int:
-    """Return the last word end up to `stop` for a chunk from `start` with at most `tokens` tokens (estimated)."""
+    """Return the last word end up to `stop` for a chunk which starts at `start` and has at most `tokens` tokens
+    (estimated).
+    """
     text = boundaries.text
     end = min(stop, start + tokens * CHARACTERS_PER_TOKEN)
     while (counted := estimate_tokens(text[start:end])) > tokens and end > start + 1:
@@ -173,7 +178,10 @@ def fitting_end(boundaries: Boundaries, start: int, stop: int, tokens: int) -> i
 
 
 def best_end(boundaries: Boundaries, start: int, tokens: int, end: int) -> int:
-    """Return a chunk's end: the last sentence end in the second half, else the last line end there, else `end`."""
+    """Return the best end for a chunk from `start` to at most `end`.
+
+    This is the last sentence end in the second half, else the last line end there, else `end`.
+    """
     middle = start + (end - start) // 2
     candidate = boundaries.last(SENTENCE, middle, end) or boundaries.last(LINE, middle, end) or end
     # A shorter text may count more tokens: the estimate depends on its share of English words.
@@ -181,9 +189,9 @@ def best_end(boundaries: Boundaries, start: int, tokens: int, end: int) -> int:
 
 
 def spans_by_tokens(boundaries: Boundaries, start: int, stop: int, tokens: int) -> list[tuple[int, int]]:
-    """Split a text into spans with at most `tokens` tokens each (estimated), at sentence or line ends if possible.
+    """Split a text into spans with at most `tokens` tokens each (estimated). Spans do not overlap.
 
-    Spans do not overlap.
+    If possible, spans end at sentence or line ends.
     """
     spans = []
     while start < stop:
@@ -196,10 +204,11 @@ def spans_by_tokens(boundaries: Boundaries, start: int, stop: int, tokens: int) 
 
 
 def overlap_start(boundaries: Boundaries, start: int, end: int, *, words: int, tokens: int | None = None) -> int:
-    """Return the start for the next chunk, which repeats the end of the chunk from `start` to `end`.
+    """Return the start of the next chunk, which repeats the end of the chunk from `start` to `end`.
 
-    Repeated are whole sentences with at most `words` words and `tokens` tokens, else the last words. The result is
-    always after `start`. This is `calculateSmartOverlap` in source 001, see docs/sources.md.
+    Whole sentences are repeated, with at most `words` words and `tokens` tokens. If no sentence fits, the last words
+    are repeated. The result is always after `start`. This is `calculateSmartOverlap` in source 001, see
+    docs/sources.md.
     """
     text = boundaries.text
     low = max(start + 1, end - LONGEST_OVERLAP)

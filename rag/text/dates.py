@@ -1,10 +1,10 @@
 """Find the period named in a question by rules in six languages: "since last March", "2024년 이후", "vóór 1 juli 2025".
 
-A date is only read beside a word like "since", "until" or "in": a number alone may mean anything.
+A date is only recognised next to a word like "since", "until" or "in", because a number alone may mean anything. Also
+find the date of a notice, in Korean and ISO forms, which is often long before the posting.
 
-A notice states its date in Korean and ISO forms, often long before the posting. dateparser does not fit: it reads
-25.12.15 as a day in 2015 while Korean boards mean 2025, does not read 20251215, does not distinguish the notice's date
-from dates of events, and takes over a second for the first text.
+dateparser does not fit: 25.12.15 becomes a day in 2015 while Korean boards mean 2025, and 20251215 is not recognised.
+The notice's date is not distinguished from event dates, and the first text takes over a second.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ KOREA = timezone(timedelta(hours=9))
 
 @dataclass(frozen=True)
 class DateRange:
-    """A range of days, both ends included; `None` for an open end."""
+    """A range of days which includes both ends. An end is `None` if the range is open there."""
 
     first: date | None = None
     last: date | None = None
@@ -53,7 +53,7 @@ _MONTHS = {
 
 
 def folded(word: str) -> str:
-    """Lower-case a word for patterns, also "APRİL" and "KASIM" from Turkish keyboards."""
+    """Lower-case a word for comparison with patterns, also "APRİL" and "KASIM" from Turkish keyboards."""
     return word.lower().replace("i\u0307", "i").replace("ı", "i").replace("ſ", "s")
 
 
@@ -224,9 +224,9 @@ LOOKED_AT = 50_000
 
 
 def backdated_at_from(text: str) -> datetime | None:
-    """Find the date of a text: after a label (작성일), else alone on a line near the beginning or end.
+    """Find the date of a text: after a label (작성일), else alone on a line near the beginning or the end.
 
-    Dates inside sentences are dates of events, and do not count. A time without a zone is Korean time.
+    Dates inside sentences are ignored, because they are dates of events. A time without a zone is Korean time.
     """
     text = text[:LOOKED_AT]
     for match in LABELLED.finditer(text):

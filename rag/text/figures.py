@@ -88,10 +88,10 @@ Day = tuple[int | None, int, int | None]
 
 @lru_cache(maxsize=512)
 def figures(text: str, language: str = "") -> frozenset[str]:
-    """Return all numbers in a text in plain digits ("1500"); for an ambiguous number, every possible value.
+    """Return all numbers in a text in plain digits ("1500"). An ambiguous number gives every possible value.
 
-    Includes number words and months. `language` is the text's ISO 639-1 code: "on" is ten in Turkish and a preposition
-    in English.
+    Number words and months are included. `language` is the text's ISO 639-1 code: "on" is ten in Turkish and a
+    preposition in English.
     """
     text = _plain_digits(text)
     # "12 345" may be a single number or two table columns.
@@ -115,7 +115,7 @@ def missing_figures(claim: str, source_figures: frozenset[str]) -> list[str]:
 
 @lru_cache(maxsize=512)
 def days(text: str) -> frozenset[Day]:
-    """Return every possible meaning of each date in a text: (year, month, day), with `None` for an unstated part."""
+    """Return every possible meaning of each date in a text: (year, month, day), with `None` for a missing part."""
     text = _plain_digits(text)
     possible_days: set[Day] = set()
     for date in DATE.findall(text):
@@ -144,9 +144,9 @@ def _names_a_month(text: str) -> bool:
 
 
 def missing_days(claim: str, source_days: frozenset[Day]) -> list[Day]:
-    """Return a claim's dates which match no date in `source_days`, however ambiguous dates are read.
+    """Return the dates in a claim which match no date in `source_days` in any meaning.
 
-    Each is returned in its most precise meaning.
+    Each date is returned in the most precise meaning.
     """
     if not (stated := days(claim)):
         return []
@@ -172,7 +172,7 @@ def _numeric_days(parts: list[int]) -> list[Day]:
 
 
 def _is_same_day(claimed: Day, source: Day) -> bool:
-    """Whether a claimed date matches a date in the source. The claim may lack the day, and both may lack the year."""
+    """Whether a claim's date matches a date in the source. The claim may lack the day, and both may lack the year."""
     if claimed[1] != source[1] or (claimed[2] is not None and claimed[2] != source[2]):
         return False
     return claimed[0] is None or source[0] is None or claimed[0] == source[0]

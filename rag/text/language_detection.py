@@ -1,7 +1,7 @@
 """Detect the language of a text by script and function words, or by a statistical model of letters.
 
 Only thirteen languages are considered, because questions are short and a wrong guess costs a translation. If a text has
-only a word or two, or misspelt words, the caller's likely languages decide.
+only a word or two, or is misspelt, the caller's likely languages decide.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def detect_language_heuristic(text: str) -> str:
 
 
 def detect_language(text: str, likely: Sequence[str] = ()) -> str:
-    """Detect a text's language (ISO 639-1), by the heuristic if it is conclusive, else by a statistical detector.
+    """Detect a text's language (ISO 639-1) by script and function words, else by a statistical detector.
 
     If both are inconclusive, the result is the first of the `likely` languages whose alphabet fits the text. Only the
     first 200,000 characters are read.
@@ -124,7 +124,7 @@ def _choose(text: str, evidence: _Evidence, probabilities: Mapping[str, float], 
 
 
 def is_evident(text: str) -> bool:
-    """Whether a text's language is clear: the result is the same, whichever language is assumed to be likely."""
+    """Whether a text's language is clear, and does not depend on the languages assumed to be likely."""
     text = unicodedata.normalize("NFC", text).lower()
     evidence = _evidence(text)
     probabilities = _probabilities(text) if _has_words(evidence) else {}
@@ -162,7 +162,7 @@ def _code(language: str) -> str:
 
 
 def _probabilities(text: str) -> Mapping[str, float]:
-    """Return the probability by language, from the statistical detector; {} without evidence."""
+    """Return the statistical detector's probability for each language, or {} without evidence."""
     # Each answer asks again about the beginnings of its cited passages.
     return _cached_probabilities(text) if len(text) <= _REMEMBERED_CHARACTERS else _detect(text)
 
@@ -214,7 +214,7 @@ def _owners(word: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=20_000)
 def _owners_of_misspelt(word: str) -> tuple[str, ...]:
-    """Return the languages with a function word which differs only in two swapped letters, like "teh" for "the"."""
+    """Return the languages which have a function word with two letters swapped, like "teh" for "the"."""
     if not 3 <= len(word) <= _LONGEST_EXCHANGED:
         return ()
     exchanged = (word[:i] + word[i + 1] + word[i] + word[i + 2 :] for i in range(len(word) - 1))

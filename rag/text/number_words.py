@@ -1,4 +1,4 @@
-"""Read numbers written as words, by language: "on" is ten in Turkish and a preposition in English.
+"""Read numbers written in words. The language matters: "on" is ten in Turkish and a preposition in English.
 
 An article before a unit of time counts as 1: "een week".
 """
@@ -71,9 +71,9 @@ _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 
 @cache
 def number_words(language: str) -> Mapping[str, float]:
-    """Return a language's number words with their values.
+    """Return a language's number words with their values. `language` is an ISO 639-1 code.
 
-    `language` is an ISO 639-1 code. "" gives the words from all languages, except words with other meanings.
+    With "", returns the words from all languages, except words which also have other meanings.
     """
     if language:
         words = enumerate(_FROM_ZERO.get(language, "").split())
@@ -103,5 +103,5 @@ def _words(language: str) -> Mapping[str, frozenset[str]]:
 
 
 def years_written(word: str, language: str) -> float:
-    """Return the value for the word before "years": a number word's value, 1 for an article, 0 for other words."""
+    """Return the value of the word before "years": a number word's value, 1 for an article, 0 for any other word."""
     return 1 if word in _words(language)["articles"] else number_words(language).get(word, 0)

@@ -1,6 +1,6 @@
 """Write the years and months named in a question in digits: "last year" becomes "2025", "十二月" becomes "12月".
 
-`rag.retrieval.as_of` reads the result. All other words stay unchanged.
+Other words stay unchanged. `rag.retrieval.as_of` reads the result.
 """
 
 from __future__ import annotations
@@ -102,9 +102,7 @@ _KOREAN_MONTH = re.compile(
 
 
 def in_digits(text: str) -> str:
-    """Convert a text's digits in other scripts, and Chinese and Korean numerals in dates, to ASCII digits:
-    "二〇二五年六月".
-    """
+    """Convert digits in other scripts, and Chinese and Korean numerals in dates ("二〇二五年六月"), to ASCII digits."""
     text = "".join(str(unicodedata.decimal(char)) if char.isdecimal() else char for char in text)
     text = _HAN_YEAR.sub(lambda match: "".join(str(_HAN[char]) for char in match.group()), text)
     text = _HAN_PLACE.sub(lambda match: str(_han_number(match.group().strip())), text)
@@ -124,7 +122,7 @@ def write_out_dates(text: str, language: str, today: date) -> str:
 def _replace_phrase(text: str, match: re.Match[str], code: str, today: date, months: int) -> str:
     """Replace a phrase like "last year" by a year or month.
 
-    `months` is the distance from today: 12 or -12 for a year, 1 or -1 for a month.
+    `months` is the distance from today in months: 12 or -12 for a year, 1 or -1 for a month.
     """
     count = today.year * 12 + today.month - 1 + months
     year, month = count // 12, count % 12 + 1
@@ -154,6 +152,6 @@ def _patterns(code: str) -> tuple[re.Pattern[str], ...]:
 
 
 def whole_words(code: str, *patterns: str) -> tuple[re.Pattern[str], ...]:
-    """Return patterns which match whole words. In Korean, Japanese and Chinese, parts of words match too."""
+    """Compile patterns which match whole words. In Korean, Japanese and Chinese, they also match parts of words."""
     before, after = ("", "") if code in _EASTERN else (r"(?<!\w)", r"(?!\w)")
     return tuple(re.compile(rf"{before}(?:{pattern}){after}", re.IGNORECASE) for pattern in patterns)

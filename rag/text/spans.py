@@ -1,4 +1,4 @@
-"""Convert spans of a text to chunks with pages and sections."""
+"""Convert spans of a text to chunks, with pages and section."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOTHING: Mapping[str, Any] = {}
 
 
 class HasText(Protocol):
-    """A page which has a text, whether just extracted or read from the database."""
+    """A page with a text, either just extracted or read from the database."""
 
     @property
     def text(self) -> str: ...
@@ -46,8 +46,8 @@ def chunks_from_spans(
 ) -> list[Chunk]:
     """Convert spans to chunks without surrounding whitespace. Spans without new text are skipped.
 
-    A chunk which starts inside a table begins with the table's column headings. `is_exact` keeps spans without new
-    text, and adds no headings.
+    A chunk which starts inside a table begins with the table's column headings. With `is_exact`, spans without new text
+    are kept, and no headings are added.
     """
     text = join_pages(pages) if text is None else text
     starts = page_starts(pages)
@@ -96,7 +96,7 @@ class _ColumnHeadings:
         self._lines: dict[int, str] = {}
 
     def above(self, start: int) -> str:
-        """Return the column headings on a line, if this position is inside a table, else ""."""
+        """Return the column headings on a line if the position `start` is inside a table, else ""."""
         index = bisect_right(self._starts, start) - 1
         if index < 0 or start >= self._tables[index].end:
             return ""
@@ -120,7 +120,7 @@ def join_pages(pages: Sequence[HasText]) -> str:
 
 
 def page_starts(pages: Sequence[HasText]) -> list[int]:
-    """Return where each page starts in the joined text."""
+    """Return the start of each page in the joined text."""
     starts = [0]
     for page in pages[:-1]:
         starts.append(starts[-1] + len(page.text) + 1)
@@ -128,14 +128,14 @@ def page_starts(pages: Sequence[HasText]) -> list[int]:
 
 
 def parts_between(places: Iterable[int], stop: int) -> list[Span]:
-    """Split the range from 0 to `stop` at these positions."""
+    """Split the range from 0 to `stop` at the positions `places`."""
     return list(pairwise(sorted({0, stop, *(place for place in places if 0 < place < stop)}))) or [(0, stop)]
 
 
 def breaks_of(sections: Sequence[Section]) -> list[int]:
-    """Return the starts of sections at which a chunk may end.
+    """Return the starts of the sections before which a chunk may end.
 
-    A section directly below another heading is left out, to keep both headings together.
+    A section directly below a different heading is left out, to keep both headings together.
     """
     breaks: list[int] = []
     bare_until = -1

@@ -1,6 +1,6 @@
-"""Write tables as text and find them again: a line per row, cells separated by `|`, column heads in the first row.
+"""Write tables as text, and find them again: a line for each row, with cells separated by `|`, column headings first.
 
-Loaders and Markdown use this format. Chunks repeat the heads, and answers name each value by its head.
+Loaders and Markdown use this format. Chunks repeat the column headings, and answers name each value by its heading.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Table:
 
 
 def cells_of(line: str) -> tuple[str, ...]:
-    """Split a line into cells; empty if the line is not a row."""
+    """Split a line into cells. Empty if the line is no table row."""
     if "|" not in line:
         return ()
     line = line.strip()
@@ -94,9 +94,9 @@ def _blocks(text: str) -> Iterator[list[Row]]:
 
 
 def _join_lines(lines: Sequence[re.Match[str]], width: int) -> tuple[int, tuple[str, ...]]:
-    """Join the lines in a row with multi-line cells, and return the number of lines and the cells.
+    """Join the lines in a row with multi-line cells. Returns the line count, and the cells.
 
-    If this does not give `width` cells, or in Markdown, only the first line is the row.
+    If the joined lines do not have `width` cells, and in Markdown, only the first line is the row.
     """
     first = cells_of(lines[0][0])
     cells = list(first)
@@ -137,7 +137,7 @@ def _table(rows: list[Row]) -> Table | None:
 
 
 def are_heads(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the first row has column headings: short, distinct cells without amounts, unlike the rows below."""
+    """Whether the first row has column headings: short, distinct cells without amounts, and unlike the rows below."""
     named = [cell for cell in first if cell not in NOTHING]
     if len(named) < max(1, len(first) - 1) or len(set(named)) < len(named):
         return False
@@ -150,7 +150,7 @@ def are_heads(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _is_like_those_below(column: Sequence[str]) -> bool:
-    """Whether the first cell in a column is data and no heading.
+    """Whether the first cell in a column is data, not a heading.
 
     True for a date or address if at least half the cells below have the same form.
     """
@@ -165,7 +165,7 @@ def _is_like_those_below(column: Sequence[str]) -> bool:
 
 
 def _cell_form(cell: str) -> str:
-    """Return a cell's text with each word replaced by "w" and each number by "0", to compare the form of cells."""
+    """Replace each word by "w" and each number by "0", to compare the form of cells."""
     return NUMBER.sub("0", WORD.sub("w", cell))
 
 
@@ -207,7 +207,7 @@ LONGEST_REPEATED = 80
 
 
 def guessed_head_rows(grid: Grid) -> int:
-    """Return how many rows at the start are probably header rows, possibly 0.
+    """Return the likely number of header rows at the start, possibly 0.
 
     If a cell in a header row spans several columns, the next row is a header row too.
     """
@@ -222,9 +222,9 @@ def guessed_head_rows(grid: Grid) -> int:
 
 
 def lines_of(grid: Grid, head_rows: int) -> list[str]:
-    """Return a table's lines, with header rows combined: "Notice" over "Employee" becomes "Notice Employee".
+    """Return a table's lines. Header rows are combined: "Notice" over "Employee" becomes "Notice Employee".
 
-    A row with a single cell across all columns becomes a text line, and the column headings are repeated afterwards.
+    A row with a single cell across all columns becomes a line of text, after which the column headings are repeated.
     """
     if not grid:
         return []

@@ -53,8 +53,8 @@ CL100K_MODEL = re.compile(r"^(text-embedding-|gpt-4-|gpt-4$|gpt-3\.5)")
 def estimate_tokens(text: str, *, model: str = "") -> int:
     """Estimate the number of tokens in a text: 0 for an empty text, else at least 1.
 
-    English has about 5 characters per token, Korean 1.4. OpenAI's embedding models use an older tokenizer (Korean 1.0);
-    with `model`, this is taken into account. The error of the estimate is given above.
+    English has about 5 characters per token, Korean 1.4. For OpenAI's embedding models, which have an older tokenizer
+    (Korean 1.0), give `model`. The comment above the weights states the error of the estimate.
     """
     if not text:
         return 0
@@ -78,7 +78,7 @@ def estimate_tokens(text: str, *, model: str = "") -> int:
 
 
 def _classify(text: str) -> tuple[bytes, bytes]:
-    """Return two byte strings: a class for each character, and the lower-case letter.
+    """Return two byte strings with an entry for each character: the class, and the lower-case letter.
 
     Byte strings avoid a slow Python loop over characters.
     """

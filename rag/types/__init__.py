@@ -1,8 +1,8 @@
-"""The values passed between stages, independent from database, network and pages.
+"""The values passed between stages, independent of database, network and pages.
 
-All are frozen, except the parts of a question's log. Rows and JSON are converted at the edges. Costs are US dollars as
-`Decimal`; `None` means an unknown price, never zero. Documents and collections are defined in `rag.types.documents`;
-import every value from `rag.types`.
+All are frozen, except the parts of a question's log. They are converted from and to database rows and JSON at the
+edges. Costs are US dollars as `Decimal`; `None` means an unknown price, never zero. Documents and collections are
+defined in `rag.types.documents`; import every value from `rag.types`.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ Who = Identity | str
 
 
 def tenant_of(who: Who) -> str:
-    """Return the person's or program's tenant; a tenant's id is returned unchanged."""
+    """Return the tenant's id for a person or program. A tenant's id is returned unchanged."""
     return who if isinstance(who, str) else who.tenant_id
 
 
@@ -219,7 +219,7 @@ class Account:
 class Usage:
     """A call's usage, counted by the provider. `input_tokens` include `cached_input_tokens`.
 
-    With `is_estimated`, the provider gave no count but may have billed the call.
+    With `is_estimated`, the provider gave no count, but may have billed the call.
     """
 
     provider: str
@@ -246,7 +246,7 @@ class Charge:
 
 @dataclass(frozen=True, kw_only=True)
 class Embeddings:
-    """Embedding vectors, shape (texts, dimensions), in the texts' order, and each request's usage."""
+    """Embedding vectors with shape (texts, dimensions), in the texts' order, and each request's usage."""
 
     vectors: FloatMatrix
     usages: tuple[Usage, ...] = ()
@@ -271,7 +271,7 @@ class Scope:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchFilters:
-    """Filters for documents. A document has to match every field which is not empty."""
+    """Filters for documents. A document must match every filter which is not empty."""
 
     document_ids: tuple[UUID, ...] = ()
     #: Slugs; a document needs any of them.
@@ -304,8 +304,9 @@ def narrowing(document_ids: Sequence[UUID], filters: SearchFilters) -> dict[str,
 
 @dataclass(frozen=True, kw_only=True)
 class SearchResult:
-    """A hit: a chunk with ranks (from 1) and scores. A rank or score is `None` if that search did not find the
-    chunk.
+    """A hit: a chunk with ranks (from 1) and scores.
+
+    A rank or score is `None` if the search in question did not find the chunk.
     """
 
     chunk_id: UUID
@@ -419,7 +420,7 @@ class VersionOnDay:
 
 @dataclass(frozen=True)
 class OwnPlace:
-    """The user's group, and the documents for the city or country which the group's name contains."""
+    """The user's group, and the documents for the city or country in the group's name."""
 
     group: str
     documents: frozenset[UUID]
@@ -484,7 +485,7 @@ class ContextResponse:
 
 
 class Outcome(StrEnum):
-    """A question's outcome, recorded for every question in `chat_logs`."""
+    """A question's outcome, recorded in `chat_logs` for every question."""
 
     #: With at least one valid citation.
     ANSWERED = "answered"
@@ -535,9 +536,9 @@ class Question:
 
 
 def limited_to(collection: Collection, others: Sequence[Collection]) -> list[UUID]:
-    """If several collections are asked, return the ids for collections restricted to groups.
+    """Return the ids of the collections restricted to groups, if several collections are asked.
 
-    Empty for a single collection: the restriction applies to the log anyway.
+    Empty for a single collection, because the restriction applies to the log anyway.
     """
     return [searched.id for searched in (collection, *others) if searched.groups] if others else []
 
@@ -572,7 +573,7 @@ class MessageState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Message:
-    """A row in `messages`. The assistant's messages have citations, notices and costs."""
+    """A row in `messages`. Only the assistant's messages have citations, notices and costs."""
 
     id: UUID
     conversation_id: UUID
@@ -618,8 +619,9 @@ class QueryDetails:
 
 @dataclass(kw_only=True)
 class SearchQueryDetails:
-    """A wording used to search for the question. If several wordings share an embedding call, the first has the call's
-    time.
+    """A wording with which the question was searched.
+
+    If several wordings share an embedding call, the call's time is stored with the first wording.
     """
 
     query: str = ""
@@ -678,10 +680,10 @@ class OpenAIDetails:
 
 @dataclass(kw_only=True)
 class CostDetails:
-    """A question's costs in US dollars. A call without a known price adds 0 here; the ledger marks it unpriced.
+    """A question's costs in US dollars. A call without a known price adds 0; the ledger marks it unpriced.
 
-    `openai` is the call for the answer; `OpenAIDetails` has the tokens. Other chat calls have separate fields, `None`
-    if no call was made.
+    `openai` is the call which wrote the answer; `OpenAIDetails` has the tokens. Each other chat call has a separate
+    field, `None` if there was no call.
     """
 
     embedding: float = 0.0
@@ -707,7 +709,7 @@ class TimingDetails:
 
 @dataclass(kw_only=True)
 class StepDetails:
-    """A retrieval step: a few words about the result, and the time taken."""
+    """A step in the retrieval: a few words about the result, and the time taken."""
 
     name: str = ""
     detail: str = ""
@@ -724,7 +726,7 @@ class EvidenceDetails:
 
 @dataclass(kw_only=True)
 class RAGDetails:
-    """Everything done for a question. Each stage fills in a part; stored as camelCase JSON."""
+    """Everything done for a question. Each stage fills in a part. Stored in JSON with camelCase names."""
 
     query: QueryDetails = field(default_factory=QueryDetails)
     search: SearchDetails = field(default_factory=SearchDetails)

@@ -1,4 +1,4 @@
-"""Values for documents and collections: pages, sections, chunks, costs, and list filters."""
+"""Values for documents and collections: pages, sections, chunks, costs, and filters for lists."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ATTACHMENT_HEADS = ("--- 첨부파일 정보 ---", "--- Attachments ---")
 
 
 def page_path(document_id: UUID | str, page: int = 1) -> str:
-    """Return the path that opens a document's original at a page, for readers with access."""
+    """Return the URL path which opens a document's original file at a page, for readers with access."""
     return f"/api/documents/{document_id}/file#page={page}"
 
 
@@ -75,9 +75,9 @@ MOST_MARKS = 1000
 
 @dataclass(frozen=True)
 class PageMark:
-    """A box on a page which shows how the content was read, for example a table, or an image left out.
+    """A box on a page which shows how content was read, for example a table, or an image left out.
 
-    Edges are fractions (0 to 1) of the displayed page, from the top left corner.
+    Edges are fractions (0 to 1) of the displayed page, measured from the top left corner.
     """
 
     kind: MarkKind
@@ -103,7 +103,7 @@ class Page:
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A heading and its position: `page` from 1, `start` in characters in the document's joined text."""
+    """A heading with the position: `page` from 1, `start` in characters in the document's joined text."""
 
     title: str
     level: int
@@ -154,10 +154,10 @@ class UploadOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class CostEstimate:
-    """The estimated cost of processing a document in US dollars. Costs are `None` if no price is known.
+    """The estimated cost of processing a document in US dollars. A cost is `None` if no price is known.
 
-    `embedding_tokens` and `tagging_tokens` are counted from the text alone; costs are corrected by how providers
-    counted earlier documents.
+    `embedding_tokens` and `tagging_tokens` are counted from the text. The costs are also corrected by the providers'
+    counts for earlier documents.
     """
 
     pages: int
@@ -179,7 +179,7 @@ class CostEstimate:
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessingCosts:
-    """The cost of processing a document by step, from the ledger, in US dollars."""
+    """Each step's cost in processing a document in US dollars, from the ledger."""
 
     parsing: Decimal | None = Decimal(0)
     chunking: Decimal | None = Decimal(0)
@@ -322,7 +322,7 @@ class SuggestedQuestions:
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentName:
-    """The names by which people recognise a document in a list: title and file name."""
+    """The names which identify a document in a list: title and file name."""
 
     id: UUID
     title: str
@@ -332,7 +332,7 @@ class DocumentName:
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentFilters:
-    """Filters for a list of documents. An empty field matches all; `document_ids` restricts the list to these ids."""
+    """Filters for a list of documents. An empty filter matches all. `document_ids` restricts the list to these ids."""
 
     text: str = ""
     statuses: tuple[DocumentStatus, ...] = ()
@@ -369,9 +369,8 @@ class DocumentFilters:
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentFigures:
-    """Counts and costs for the documents which share collection, status, language, method and type.
-
-    Costs are US dollars.
+    """Counts and costs for the documents with the same collection, status, language, method and type. Costs are US
+    dollars.
     """
 
     collection_id: UUID
@@ -395,7 +394,7 @@ class DocumentFigures:
     updated_at: datetime
 
     def fits(self, filters: DocumentFilters) -> bool:
-        """Whether the documents counted here match the filters. The filter by text is ignored."""
+        """Whether the documents counted here match the filters. A filter by text is ignored."""
         return (
             (not filters.statuses or self.status in filters.statuses)
             and filters.language in ("", self.language)
@@ -407,7 +406,7 @@ class DocumentFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class PostFilters:
-    """Filters for a list of posts on a notice board. Empty fields match all posts the reader may see."""
+    """Filters for a list of posts on a notice board. An empty filter matches all posts which the reader may see."""
 
     collection_id: UUID
     #: Only searchable posts.
@@ -432,7 +431,7 @@ class PostFilters:
 
 @dataclass(frozen=True, kw_only=True)
 class BoardFigures:
-    """A category's numbers: all posts, pinned, important, with attachments, and in processing."""
+    """A category's post counts: all, pinned, important, with attachments, and in processing."""
 
     category: str
     posts: int
@@ -546,13 +545,13 @@ class CollectionContents:
 
 
 def storable(text: Any) -> str:
-    """Return a text with NUL and lone surrogates, which Postgres refuses, replaced. The length stays the same."""
+    """Replace NUL and lone surrogates, which Postgres refuses, in a text. The length stays the same."""
     cleaned = str(text).replace("\0", "\ufffd")
     return cleaned.encode("utf-8", "replace").decode("utf-8") if not cleaned.isascii() else cleaned
 
 
 def storable_json(value: Any) -> Any:
-    """Return a JSON value with the characters refused by Postgres replaced in all texts."""
+    """Replace the characters refused by Postgres in all texts in a JSON value."""
     if isinstance(value, dict):
         return {storable(name): storable_json(part) for name, part in value.items()}
     if isinstance(value, list):

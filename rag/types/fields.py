@@ -1,6 +1,6 @@
 """Describe a pydantic model's fields for forms and errors: title, help, kind and limits.
 
-Each limit is written in the model alone; forms, API and errors read it.
+Each limit is only written in the model. Forms, API and errors read the limit there.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class FormField:
 def field_of(name: str, field: FieldInfo) -> FormField:
     """Return a description for a model's field.
 
-    `X | None` is described like `X`; a string in the metadata names the kind.
+    `X | None` is described like `X`. A string in the metadata names the kind.
     """
     inner, metadata = field, list(field.metadata)
     if get_origin(field.annotation) in (Union, UnionType):
@@ -109,7 +109,7 @@ def field_of(name: str, field: FieldInfo) -> FormField:
 
 
 def fields_of(model: type[BaseModel], *names: str) -> dict[str, FormField]:
-    """Return descriptions for a model's fields: all, or the named fields in this order."""
+    """Return descriptions for a model's fields: all fields, or the named fields in this order."""
     return {name: field_of(name, model.model_fields[name]) for name in names or model.model_fields}
 
 
@@ -128,12 +128,12 @@ def first_invalid(error: ValidationError) -> str:
 
 
 def one_line(value: Any) -> Any:
-    """Return a text with control characters and repeated spaces replaced by single spaces; other values unchanged."""
+    """Replace control characters and repeated spaces in a text by single spaces. Other values stay unchanged."""
     return " ".join(re.sub(r"[\x00-\x1f\x7f]", " ", value).split()) if isinstance(value, str) else value
 
 
 def within(text: str, most: int) -> str:
-    """Return a text which somebody wrote, if it is not too long to be kept whole. Raises `InvalidInput`."""
+    """Return a text with at most `most` characters unchanged. Raises `InvalidInput` for a longer text."""
     if len(text) > most:
         raise InvalidInput(f"This text has {len(text):,} characters, and at most {most:,} are kept. Please shorten it.")
     return text

@@ -149,7 +149,8 @@ class TextRecognition:
 
     @property
     def provider(self) -> TextRecogniser | None:
-        """Return the provider's recogniser, or `None` without a key. RapidOCR or Tesseract is then used, if installed.
+        """Return the provider's recogniser. Returns `None` without a key: RapidOCR or Tesseract is then used, if
+        installed.
         """
         return self._provider()
 

@@ -1,6 +1,6 @@
 """Profile for legal references: guidelines and case digests for drafting opinions. Source 002 in docs/sources.md.
 
-`references.py` ingests and tags the documents, `opinions.py` finds chunks for an opinion and drafts the text.
+`references.py` ingests and tags the documents. `opinions.py` finds chunks for an opinion and drafts the text.
 """
 
 from __future__ import annotations

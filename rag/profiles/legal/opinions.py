@@ -1,7 +1,7 @@
-"""Draft legal opinions: find references for a case, have a model write the draft, and store it.
+"""Draft legal opinions: find references for a case, let a model write the draft, and store the draft.
 
-Only the author can see a draft. The text is streamed to the author; if they leave, the text written until then is
-stored. Source 002 in docs/sources.md, sections 6 and 8.
+Only the author can see a draft. The text is streamed to the author. If the author leaves, the text written until then
+is stored. Source 002 in docs/sources.md, sections 6 and 8.
 """
 
 from __future__ import annotations
@@ -44,8 +44,7 @@ ANALYSIS_CHARACTERS = 300
 def reference_query(profile: Profile, opinion_type: str, *, summary: str = "", issues: Sequence[str] = ()) -> str:
     """Return the search query for a case: the profile's words for the opinion type, followed by the summary.
 
-    The issues follow instead if there is no summary. For an unknown opinion type, the query begins with the type's
-    name.
+    Without a summary, the issues follow. For an unknown opinion type, the query begins with the type's name.
     """
     kind = " ".join(opinion_type.split())
     beginning = dict(profile.search.opinion_queries).get(kind, kind)
@@ -54,7 +53,7 @@ def reference_query(profile: Profile, opinion_type: str, *, summary: str = "", i
 
 
 def reference_block(profile: Profile, results: Sequence[SearchResult]) -> str:
-    """Format the hits for the prompt, each below a legal topic and a criminal offence; "" without hits."""
+    """Format the hits for the prompt, each below the legal topic and the criminal offence; "" without hits."""
     template = profile.answer.context_format or REFERENCE_FORMAT
     passages = (ContextPassage(number=number, result=r, text=r.content) for number, r in enumerate(results, 1))
     parts = "".join(_without_headings(fill_template(template, passage)) for passage in passages)
@@ -75,8 +74,8 @@ def build_full_prompt(
 ) -> str:
     """Build the prompt for an opinion: rules, case, style examples, references and request.
 
-    Empty parts are left out together with their headings. `reference_rag_block` is inserted unchanged (see
-    `reference_block`).
+    If a part is empty, the part's heading is left out too. `reference_rag_block` comes from `reference_block` and is
+    inserted unchanged.
     """
     examples = [learning_examples] if isinstance(learning_examples, str) else list(learning_examples)
     parts = [
@@ -150,7 +149,7 @@ class Opinion:
 
 @dataclass(kw_only=True)
 class Draft:
-    """A draft in progress. Iterating over `pieces` has the model write the draft, and yields the text."""
+    """A draft in progress. Iterating over `pieces` lets the model write the draft, and yields the text."""
 
     id: UUID
     pieces: Generator[str]
@@ -169,7 +168,7 @@ class Opinions:
         *,
         stop_spending: Callable[[Identity], str] = lambda _identity: "",
     ) -> None:
-        """`stop_spending` returns why a person may not spend more, or ""."""
+        """`stop_spending` returns the reason why a person may not use paid models, or "" if this is allowed."""
         self._database = database
         self._providers = providers
         self._searches = searches
@@ -213,9 +212,9 @@ class Opinions:
         references: Sequence[SearchResult],
         query: str = "",
     ) -> Draft:
-        """Store and return a new draft with these references. Iterating over the draft's pieces writes, bills and
-        stores the text.
+        """Store and return a new draft with these references.
 
+        The model only writes while the caller iterates over the draft's `pieces`, which also bills and stores the text.
         Raises `InvalidInput` if the type or the facts are missing, `SettingsError` without a chat model, and
         `BudgetSpent`.
         """
@@ -295,7 +294,7 @@ class Opinions:
             )
 
     def list(self, identity: Identity, *, limit: int = 20, offset: int = 0) -> tuple[Sequence[Opinion], int]:
-        """Return a page from a person's draft list, newest first, and how many drafts there are in all."""
+        """Return at most `limit` drafts by a person after the first `offset`, newest first, and the total number."""
         return self._find(identity, limit=limit, offset=offset), int(
             self._database.fetch_value(identity, "count_opinions", owner_id=identity.account_id) or 0
         )
@@ -339,7 +338,7 @@ def _citation(number: int, result: SearchResult) -> dict[str, Any]:
 
 
 def as_docx(opinion: Opinion) -> bytes:
-    """Write a draft to a Word document. The references cited are listed after the text."""
+    """Write a draft to a Word document. The cited references are listed after the text."""
     import docx  # imported here, because drafts are saved seldom
 
     document = docx.Document()

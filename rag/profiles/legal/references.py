@@ -1,7 +1,7 @@
 """Ingest reference documents (source 002 in docs/sources.md), in a single call or in steps.
 
-The single call takes a PDF. In steps, a caller registers a document, then asks for chunks, tags and vectors. After an
-error, the caller asks for the remaining steps, and finished steps are kept.
+The single call takes a PDF. In steps, a caller registers a document, then requests chunks, tags and vectors. Finished
+steps are kept after an error, and the caller only requests the remaining steps.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ NO_MODEL = N_(
 
 @dataclass(frozen=True, kw_only=True)
 class ReferenceDocument:
-    """A reference document with three counts: all chunks, chunks with vectors, tagged chunks."""
+    """A reference document with three counts: all chunks, chunks with vectors, and tagged chunks."""
 
     id: UUID
     collection_id: UUID
@@ -128,7 +128,7 @@ class ReferenceDocuments:
         self._tag_step = TagStep(self._control, providers, calls)
 
     def list(self, who: Who, *, limit: int = 20, offset: int = 0) -> tuple[Sequence[ReferenceDocument], int]:
-        """Return a page from the document list, newest first, and how many documents there are in all."""
+        """Return at most `limit` documents after the first `offset`, newest first, and the total number."""
         documents = self._find(who, limit=limit, offset=offset)
         return documents, int(
             self._database.fetch_value(who, "count_references", profiles=list(REFERENCE_PROFILES)) or 0
@@ -150,7 +150,7 @@ class ReferenceDocuments:
         file_url: str = "",
         file_name: str = "",
     ) -> ReferenceDocument:
-        """Store a document's title and description without text, and return the document; `chunk` adds the text."""
+        """Store a document's title and description, and return the document. `chunk` adds the text later."""
         require_admin(identity)
         details = described.details() | ({"file_url": file_url} if file_url else {})
         document_id = self._database.fetch_value(
@@ -175,10 +175,10 @@ class ReferenceDocuments:
         content: bytes,
         pdf_type: PdfType | None = None,
     ) -> ReferenceDocument:
-        """Read, chunk, embed and tag a PDF.
+        """Read, chunk, embed and tag a PDF. Raises `DocumentError` and `ProviderError`.
 
-        Raises `DocumentError` and `ProviderError`. If the document was stored before the error, the error's details
-        have the `document_id`, with which `embed` continues.
+        If the document was already stored, the error's details have a `document_id`. Call `embed` with this id to
+        continue.
         """
         require_admin(identity)
         if PDF_MARK not in content[:1024]:
@@ -202,7 +202,7 @@ class ReferenceDocuments:
         source_description: str | None = None,
         category: str | None = None,
     ) -> ReferenceDocument:
-        """Change a document's title or description; `None` keeps a value. Raises `InvalidInput`, `NotFound`."""
+        """Change a document's title or description. `None` keeps a value. Raises `InvalidInput`, `NotFound`."""
         require_admin(identity)
         document = self.get(identity, document_id)
         changes = (
@@ -222,7 +222,7 @@ class ReferenceDocuments:
     def set_tags(
         self, identity: Identity, document_id: UUID, chunk_index: int, tags: Mapping[str, str | Sequence[str] | None]
     ) -> None:
-        """Set a chunk's tags by hand. A tag with `None` or "" is removed, other tags stay unchanged.
+        """Set a chunk's tags by hand. `None` or "" removes a tag. Tags which are not given stay unchanged.
 
         Raises `InvalidInput` for a tag unknown to the collection, `NotFound` for an unknown chunk.
         """
@@ -243,9 +243,10 @@ class ReferenceDocuments:
     def chunk(
         self, identity: Identity, document_id: UUID, *, page_texts: Mapping[int, str] | None = None
     ) -> ReferenceDocument:
-        """Split a document into chunks. `page_texts` maps page numbers to texts; by default the stored pages are used.
+        """Split a document into chunks. Chunks, tags and vectors from an earlier text are deleted.
 
-        Chunks, tags and vectors from an earlier text are deleted. Raises `InvalidInput` and `StepNotPossible`.
+        `page_texts` maps page numbers to texts; by default the stored pages are used. Raises `InvalidInput` and
+        `StepNotPossible`.
         """
         job = self._job(identity, document_id)
         with self._claimed(job):
@@ -282,8 +283,8 @@ class ReferenceDocuments:
     def embed(self, identity: Identity, document_id: UUID) -> ReferenceDocument:
         """Embed the chunks which have no vector, and make the document searchable.
 
-        If the document's ingestion has failed, ingestion is continued instead. Raises `StepNotPossible` if the document
-        has no chunks, and `ProviderError`; vectors already paid are kept.
+        If the document's ingestion has failed, ingestion is continued instead. Vectors already paid for are kept after
+        an error. Raises `StepNotPossible` if the document has no chunks, and `ProviderError`.
         """
         job = self._job(identity, document_id)
         status = job.document.status
@@ -386,7 +387,7 @@ def _pages_from(page_texts: Mapping[int, str]) -> Sequence[Page]:
 
 
 def _chunking_method(collection: Collection) -> str:
-    """Return the collection's chunking method, but "paged" for "semantic", which needs paid calls."""
+    """Return the collection's chunking method. For "semantic", which needs paid calls, returns "paged"."""
     method = profile_of(collection).chunking.chunking_method
     return "paged" if method == "semantic" else method
 

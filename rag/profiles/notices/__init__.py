@@ -1,6 +1,6 @@
 """Profile for notice boards: posts in a table, with attachments, newest first. Source 000 in docs/sources.md.
 
-`posts.py` parses rows, `table.py` and `rest.py` fetch them, `reading.py` converts a post to pages. `table.py` also
+`table.py` and `rest.py` fetch rows, `posts.py` parses them, and `reading.py` converts a post to pages. `table.py` also
 processes change events. `sources.py` offers the table and the sample board.
 """
 

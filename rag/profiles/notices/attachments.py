@@ -1,6 +1,6 @@
 """Download small attachments, only from addresses allowed in the settings.
 
-The addresses come from a table that other people write: without this restriction, an address could name a machine that
+The addresses are in a table written by other people. Without this restriction, an address could name a machine which
 only this server can reach. Host names in a private network are refused too, unless the settings list the address.
 """
 
@@ -23,7 +23,7 @@ LONGEST_SECONDS, MOST_BYTES = 300.0, 2**30
 
 
 class AttachmentFiles:
-    """Download attachments. `allowed` lists the permitted address prefixes, for example for a Storage bucket."""
+    """Downloads attachments. `allowed` lists the permitted address prefixes, for example for a Storage bucket."""
 
     def __init__(self, allowed: tuple[str, ...] = (), *, transport: httpx.BaseTransport | None = None) -> None:
         self._allowed = allowed
@@ -31,9 +31,9 @@ class AttachmentFiles:
         self._client: httpx.Client | None = None
 
     def with_content(self, attachment: PostAttachment, *, maximum_bytes: int) -> PostAttachment:
-        """Return the attachment, with the content if a model can describe this format and the size is allowed.
+        """Return the attachment, with its content if a model can describe this format and the size is allowed.
 
-        Raises `ProviderUnavailable` if the server does not respond now.
+        Raises `ProviderUnavailable` if the server does not respond.
         """
         is_readable = KINDS.get(attachment.ending) in ("image", "document")
         if attachment.content is not None:
@@ -46,10 +46,7 @@ class AttachmentFiles:
         return replace(attachment, content=content, size=len(content)) if content else attachment
 
     def allowed_address(self, url: str) -> str:
-        """Return the absolute address to download; "" if it is not allowed.
-
-        Relative addresses start at the first prefix.
-        """
+        """Return the absolute address to download, or "" if refused. Relative addresses start at the first prefix."""
         if not url or not self._allowed:
             return ""
         try:
@@ -63,7 +60,7 @@ class AttachmentFiles:
         return address if is_allowed and not _leads_upwards(requested.path) else ""
 
     def _fetch(self, address: str, maximum_bytes: int) -> bytes | None:
-        """Download a file; `None` if missing, refused or too large. Raises `ProviderUnavailable`."""
+        """Download a file. Returns `None` if missing, refused or too large. Raises `ProviderUnavailable`."""
         import httpx  # imported here, because few processes fetch attachments
 
         try:

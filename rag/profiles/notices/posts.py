@@ -1,4 +1,4 @@
-"""Parse posts from table rows or events, and store each in a file together with the attachments.
+"""Parse posts from table rows or events, and store each post in a file together with the attachments.
 
 A post's metadata fields have the names from source 000 in docs/sources.md. Times in them are milliseconds since 1970; a
 missing time is 0.
@@ -49,7 +49,7 @@ class PostAttachment:
 
     @property
     def fingerprint(self) -> list[Any]:
-        """Return the attachment's values which change when the file changes."""
+        """Return the values which change when the attachment's file changes."""
         digest = hashlib.sha256(self.content).hexdigest() if self.content is not None else ""
         return [self.file_name, self.size, self.url, digest, self.description]
 
@@ -77,7 +77,7 @@ class Post:
 
     @property
     def hash(self) -> str:
-        """A hash over text and attachments. Pinning, view counts and dates do not change the hash."""
+        """A hash of text and attachments. Pinning, view counts and dates do not change the hash."""
         parts = [READING, self.title, self.html, [a.fingerprint for a in self.attachments]]
         return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode("utf-8", "replace")).hexdigest()
 
@@ -114,9 +114,10 @@ def post_from_record(
     categories: Mapping[str, Mapping[str, Any]] | None = None,
     attachments: Sequence[Mapping[str, Any]] = (),
 ) -> Post:
-    """Build a post from a JSON row. `categories` are by id, and the attachments' rows are given too.
+    """Build a post from a JSON row. Missing fields get defaults.
 
-    Missing fields get defaults. Raises `InvalidInput` for a row without an id.
+    `categories` are the category rows by id, and `attachments` the attachments' rows. Raises `InvalidInput` for a row
+    without an id.
     """
     if (key := _text(record.get(mapping.id))) == "":
         raise InvalidInput(f"The post has no {mapping.id!r}.")
@@ -142,7 +143,7 @@ def post_from_record(
 
 
 def attachment_from_record(row: Mapping[str, Any], names: Attachments) -> PostAttachment:
-    """Build an attachment from a JSON row. The content is in hexadecimal, like in Postgres, or in base64."""
+    """Build an attachment from a JSON row. The content is in base64, or in hexadecimal like in Postgres."""
     content = _bytes(row.get(names.content))
     return PostAttachment(
         file_name=_text(row.get(names.file_name)).replace("\n", " ")[:200] or "attachment",
@@ -154,12 +155,12 @@ def attachment_from_record(row: Mapping[str, Any], names: Attachments) -> PostAt
 
 
 def is_hidden(record: Mapping[str, Any], mapping: PostsMapping) -> bool:
-    """Whether a post's status hides it from readers."""
+    """Whether a post's status hides the post from readers."""
     return _text(record.get(mapping.status)).lower() in mapping.hidden_statuses
 
 
 def moment(value: Any) -> datetime | None:
-    """Parse a time from ISO text or milliseconds since 1970, by default in UTC; `None` if it is invalid."""
+    """Parse a time from ISO text or milliseconds since 1970, by default in UTC. Returns `None` for other values."""
     try:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return datetime.fromtimestamp(value / 1000, UTC) if value > 0 else None
@@ -175,7 +176,10 @@ def milliseconds(value: datetime | None) -> int:
 
 
 def post_to_bytes(post: Post, attachments: Sequence[PostAttachment]) -> bytes:
-    """Convert a post's text and attachments to JSON. Pins and counts, which change without the text, are left out."""
+    """Convert a post's text and attachments to JSON.
+
+    Pins and counts are left out, because they change without the text.
+    """
     stored = {
         "title": post.title,
         "html": post.html,
@@ -247,7 +251,7 @@ class _Columns(BaseModel):
 
 
 class Categories(_Columns):
-    """The names in the database: the table with post categories, and the columns."""
+    """The database's names for the table with post categories and the columns."""
 
     table: str = "hof_categories"
     id: str = "id"
@@ -256,9 +260,8 @@ class Categories(_Columns):
 
 
 class Attachments(_Columns):
-    """The names in the database: the table with attachments, and the columns.
-
-    A row has the content, or the address in `url`.
+    """The database's names for the table with attachments and the columns. A row has the content, or the address in
+    `url`.
     """
 
     table: str = "hof_attachments"
@@ -273,7 +276,7 @@ class Attachments(_Columns):
 
 
 class PostsMapping(_Columns):
-    """The names in the database: the table with posts, and the columns.
+    """The database's names for the table with posts and the columns.
 
     The defaults are the names in source 000 (docs/sources.md).
     """
@@ -306,12 +309,12 @@ class PostsMapping(_Columns):
         return value
 
     def is_table(self, name: str) -> bool:
-        """Whether a table name from an event, with or without schema, is this table's."""
+        """Whether a table name from an event, with or without schema, is the name of this table."""
         return name == self.table or name == self.table.rpartition(".")[2]
 
 
 def mapping_from(settings: Mapping[str, Any]) -> PostsMapping:
-    """Read the mapping from a source's settings. Raises `InvalidInput` naming the wrong setting."""
+    """Read the mapping from a source's settings. Raises `InvalidInput` with the name of the wrong setting."""
     try:
         return PostsMapping.model_validate(settings)
     except ValidationError as exc:

@@ -1,7 +1,7 @@
-"""Convert a stored post to pages: the HTML, then for each attachment a short description by a model.
+"""Convert a stored post to pages: the HTML, then a short description of each attachment by a model.
 
-Scanned attachments are recognised first. The result and cost of each paid call are stored before the next call, under
-the attachment's hash. After a kill, and for the post's next version, they are not paid again.
+Text in scanned attachments is recognised first. The result and cost of each paid call are stored before the next call,
+under the attachment's hash. After a kill, or for the post's next version, the call is not paid again.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class OpenedAttachment:
 
 
 class PostReader:
-    """Convert posts to pages. Thread-safe."""
+    """Converts posts to pages. Thread-safe."""
 
     def __init__(
         self,
@@ -79,10 +79,10 @@ class PostReader:
         self._recognition = recognition
 
     def load(self, job: DocumentJob, content: bytes, *, on_page: Callable[[int, int], None]) -> ExtractedDocument:
-        """Return the post in a single page, with sections and metadata. Call `on_page(done, total)` after each
+        """Return the post in a single page, with sections and metadata. Calls `on_page(done, total)` after each
         attachment.
 
-        Raises `DocumentError`, `JobInterrupted`, and `ProviderError` if another try may succeed.
+        Raises `DocumentError`, `JobInterrupted`, and `ProviderError` if a later attempt may succeed.
         """
         title, html, attachments = post_from_bytes(content)
         read = self._text_of(html, job.document.tenant_id)
@@ -156,9 +156,10 @@ class PostReader:
         return replace(described, note=note) if note and described.note in ("", NOTES["no_text"]) else described
 
     def _reader_of(self, job: DocumentJob, attachment: PostAttachment, digest: str) -> tuple[AttachmentReader, str]:
-        """Return a reader for an attachment, and a sentence about omitted pages, or "".
+        """Return a reader for an attachment, and a sentence about omitted pages, or "". Text on scanned PDF pages is
+        recognised.
 
-        Text on scanned PDF pages is recognised first. Raises `DocumentError` or `ProviderError`.
+        Raises `DocumentError` or `ProviderError`.
         """
         reader: AttachmentReader = self._sandbox.of_tenant(job.document.tenant_id)
         if attachment.ending != "pdf":
@@ -201,7 +202,7 @@ class PostReader:
     def _keep(self, job: DocumentJob, receipt: Receipt, digest: str, attachment_text: AttachmentText) -> None:
         """Store text and cost in a single transaction.
 
-        Failures are not stored, so the post's next version tries again.
+        Failures are not stored: for the post's next version, the call is made again.
         """
         document = job.document
         with self._control.database.transaction(document.tenant_id) as connection:

@@ -1,6 +1,6 @@
 """Read a notice board's tables through a Supabase project's REST API, if the project's Postgres cannot be reached.
 
-Rows are in JSON, like over a Postgres connection. The tables are never written.
+Rows are JSON, like over a Postgres connection. The tables are never written.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Rows = list[Mapping[str, Any]]
 
 
 class RestRows:
-    """Read a project's tables with an API key. Thread-safe."""
+    """Reads a project's tables with an API key. Thread-safe."""
 
     def __init__(self, url: str, key: str) -> None:
         if not key:
@@ -65,9 +65,8 @@ class RestRows:
             yield reader
 
     def _require_other_database(self, reader: RestReader) -> None:
-        """Raise `SettingsError` if the project has this product's tables.
-
-        The key for the project could then read every tenant.
+        """Raise `SettingsError` if the project has this product's tables: the project's key could then read every
+        tenant.
         """
         if self._is_checked:
             return
@@ -84,7 +83,7 @@ class RestRows:
 
 
 class RestReader:
-    """Read tables with an open client."""
+    """Reads tables with an open client."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -100,7 +99,7 @@ class RestReader:
         return int(answer.count or 0) if answer is not None else 0
 
     def after(self, table: str, column: str, last: str | None, limit: int) -> Rows:
-        """Return the next `limit` rows, ordered by a column, with values after `last`."""
+        """Return the next `limit` rows with values after `last` in a column, ordered by this column."""
 
         def ask() -> Any:
             query = self._of(table).select("*").order(column).limit(limit)
@@ -109,7 +108,7 @@ class RestReader:
         return _rows(self._ask(table, ask))
 
     def having(self, table: str, column: str, values: list[str]) -> Rows:
-        """Return the rows with any of these values in a column; [] if the table does not exist."""
+        """Return the rows with any of these values in a column, or [] if the table does not exist."""
         rows: Rows = []
         for first in range(0, len(values), VALUES_PER_REQUEST):
             some, begun = values[first : first + VALUES_PER_REQUEST], len(rows)
@@ -129,9 +128,9 @@ class RestReader:
         return (self._client.postgrest.schema(schema) if schema else self._client.postgrest).from_(name)
 
     def _ask(self, table: str, ask: Callable[[], Any]) -> Any:
-        """Send a request; return `None` for a missing table or a page after the last row.
+        """Send a request. Returns `None` for a missing table or a page after the last row.
 
-        Other errors are converted to errors from `rag.errors`.
+        Errors are converted to errors from `rag.errors`.
         """
         try:
             return ask()

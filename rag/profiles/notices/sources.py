@@ -63,7 +63,7 @@ def _post(entry: Mapping[str, Any], categories: Mapping[str, str]) -> Post:
 
 
 def board_makers(settings: Settings, database: Database) -> Mapping[str, SourceMaker]:
-    """Return a function for each kind of source which makes the source for a collection."""
+    """Return a function for each kind of source, which makes the source for a collection."""
     attachment_files = AttachmentFiles(
         tuple(filter(None, (url.strip() for url in settings.attachment_urls.split(","))))
     )
@@ -84,9 +84,9 @@ def board_makers(settings: Settings, database: Database) -> Mapping[str, SourceM
 
 
 def post_rows(settings: Settings, database: Database) -> PostRows:
-    """Return access to the posts' tables.
+    """Return access to the tables with posts. Raises `SettingsError`.
 
-    They are in the configured database or Supabase project, else in the application's database. Raises `SettingsError`.
+    They are in the configured database or Supabase project, else in the application's database.
     """
     if settings.posts_database_url:
         return DatabaseRows(settings.posts_database_url, is_own_database=False)

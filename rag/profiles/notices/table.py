@@ -3,9 +3,9 @@
 Statements contain only table and column names, quoted by the driver. Everything else is mapped in Python, in the same
 way for rows and for webhook events.
 
-Change events, sent by Supabase's database webhooks, arrive late, twice and out of order. Only the newest event per post
-is kept, by time of change; an older or equal event is ignored. The post is then read from the table, else from the
-event.
+Change events come from Supabase's database webhooks, and may be late, repeated or out of order. Only the newest event
+for each post is kept, by its time of change; an older or equal event is ignored. The post is then read from the table,
+else from the event.
 """
 
 from __future__ import annotations
@@ -103,12 +103,12 @@ class PostsTable:
             last = str(rows[-1][self._mapping.id])
 
     def expected(self) -> int:
-        """Count the table's rows, including hidden posts; 0 if the table does not exist."""
+        """Count the table's rows, including hidden posts. Returns 0 if the table does not exist."""
         with self._tables.reading() as reader:
             return reader.count(self._mapping.table) if reader.exists(self._mapping.table) else 0
 
     def find(self, keys: Sequence[str]) -> dict[str, SourceItem]:
-        """Return posts by id; missing and hidden posts are left out."""
+        """Return posts by id. Missing and hidden posts are left out."""
         with self._tables.reading() as reader:
             rows = reader.having(self._mapping.table, self._mapping.id, list(keys))
             return {post.id: self.item_of(post) for post in self._complete(reader, rows)}
@@ -143,8 +143,8 @@ class DatabaseRows:
     """Access to tables over Postgres.
 
     In the application's database, tables are read with the role `rag_app` and without a tenant. Row-level security then
-    hides the product's tables, and the posts table has to be granted to this role. The queue's and Postgres's tables
-    have no row-level security; they count as missing.
+    hides the product's tables, and the posts table must be granted to this role. The queue's tables and the system
+    tables have no row-level security; they count as missing.
     """
 
     def __init__(self, conninfo: str, *, is_own_database: bool) -> None:
@@ -181,7 +181,7 @@ class DatabaseRows:
 
 
 class DatabaseReader:
-    """Reads tables in a transaction. `table` names the last table read, for error messages."""
+    """Reads tables in a transaction. `table` is the name of the last table read, for error messages."""
 
     def __init__(self, connection: Connection, *, is_own_database: bool) -> None:
         self._connection = connection
@@ -189,7 +189,7 @@ class DatabaseReader:
         self.table = ""
 
     def exists(self, table: str) -> bool:
-        """Whether a table exists. Tables belonging to Postgres and the queue count as missing."""
+        """Whether a table exists. Postgres's and the queue's tables count as missing."""
         row = self._connection.execute(
             "SELECT EXISTS (SELECT FROM pg_class c WHERE c.oid = to_regclass(%(table)s) AND NOT (%(is_own)s AND "
             "(c.relnamespace::regnamespace::text IN ('pg_catalog', 'information_schema') "
@@ -204,7 +204,7 @@ class DatabaseReader:
         return int(row[0]) if row else 0
 
     def after(self, table: str, column: str, last: str | None, limit: int) -> Rows:
-        """Return the next `limit` rows, ordered by a column, with values after `last`."""
+        """Return the next `limit` rows with values after `last` in a column, ordered by this column."""
         self.table, name = table, sql.Identifier(column)
         statement = sql.SQL(
             'SELECT to_jsonb(p) FROM {} AS p WHERE %(last)s::text IS NULL OR p.{}::text > %(last)s COLLATE "C" '
@@ -213,7 +213,7 @@ class DatabaseReader:
         return [row[0] for row in self._connection.execute(statement, {"last": last, "limit": limit}).fetchall()]
 
     def having(self, table: str, column: str, values: list[str]) -> Rows:
-        """Return the rows with any of these values in a column; [] if the table does not exist."""
+        """Return the rows with any of these values in a column, or [] if the table does not exist."""
         if not values or not self.exists(table):
             return []
         self.table = table
@@ -224,7 +224,7 @@ class DatabaseReader:
 
 
 def item_from_post(post: Post, *, files: AttachmentFiles, maximum_bytes: int = MAXIMUM_BYTES) -> SourceItem:
-    """Convert a post to a sync item, which downloads the attachments when it is loaded."""
+    """Convert a post to a sync item. Attachments are downloaded when the item is loaded."""
     return SourceItem(
         key=post.id,
         updated_at=post.updated_at,
@@ -263,7 +263,7 @@ class WaitingEvent:
 
 
 class PostEvents:
-    """Store and process events. Thread-safe."""
+    """Stores and processes events. Thread-safe."""
 
     kind = PostsTable.kind
 
@@ -279,7 +279,7 @@ class PostEvents:
     ) -> bool:
         """Store an event and queue a sync, in the caller's transaction.
 
-        Returns False if an equal or newer event is stored already. Raises `InvalidInput` if the payload is not an
+        Returns `False` if an equal or newer event is already stored. Raises `InvalidInput` if the payload is not an
         event.
         """
         mapping = mapping_from(settings)
@@ -313,7 +313,7 @@ class PostEvents:
         queue: JobQueue,
         control: JobControl,
     ) -> SyncReport:
-        """Process all waiting events, and return the report. Events that fail temporarily stay waiting."""
+        """Process all waiting events, and return the report. Events which fail temporarily stay waiting."""
         mapping = mapping_from(settings)
         writer = SyncWriter(self._database, files, collection, self.kind, queue=queue)
         table = cast(PostsTable, source)
@@ -353,7 +353,7 @@ class PostEvents:
         return report
 
     def _item_of(self, table: PostsTable, event: WaitingEvent, mapping: PostsMapping) -> SourceItem | None:
-        """Return the post in a form which a sync can store; `None` if the post was deleted or is hidden."""
+        """Return the post's sync item, or `None` if the post was deleted or is hidden."""
         record = event.event["record"]
         if event.event["type"] == "DELETE" or is_hidden(record, mapping):
             return None

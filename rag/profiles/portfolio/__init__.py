@@ -1,6 +1,6 @@
 """Profile for a person's portfolio, answered in the first person. Source 001 in docs/sources.md.
 
-`document_types.py` distinguishes résumés, LinkedIn profiles, journeys (which look back on a year) and repositories;
+`document_types.py` recognises résumés, LinkedIn profiles, journeys (which look back on a year) and repositories.
 `chunkers.py` splits each by structure.
 """
 

@@ -1,7 +1,7 @@
 """Split a portfolio's documents: a résumé by job, a LinkedIn profile by groups of jobs, a journey by length.
 
-Résumé and profile have no overlap (source 001 in docs/sources.md, section 2.1). A journey's pieces have about 450
-tokens and begin with the end of the previous piece.
+Pieces from a résumé or profile do not overlap (source 001 in docs/sources.md, section 2.1). A journey's pieces have
+about 450 tokens, and each begins with the end of the previous piece.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ SUBCATEGORIES = (
 
 
 def subcategory_of(section: str) -> str:
-    """Return a section's subject: experience, education, skills, …; else the title in lower case."""
+    """Return a section's subject (experience, education, skills, …), or the title in lower case for other subjects."""
     return next((name for name, pattern in SUBCATEGORIES if pattern.search(section)), section.casefold())
 
 
@@ -116,7 +116,7 @@ PROFILE_ADDRESS = re.compile(r"linkedin\.com/in/(?P<name>[\w%-]+)", re.IGNORECAS
 
 
 def _find_headline(text: str) -> int | None:
-    """Return the position at which name and headline start in a LinkedIn export; `None` if they are missing."""
+    """Return the start position for name and headline in a LinkedIn export, or `None` if they are missing."""
     address = PROFILE_ADDRESS.search(text)
     words = [word for word in re.split(r"[-%]", address["name"].casefold()) if word.isalpha()] if address else []
     for line in LINES.finditer(text, address.end() if address else 0):
@@ -144,7 +144,7 @@ def _lines(text: str, part: PortfolioSection) -> list[TextLine]:
 
 
 def _job_spans(part: PortfolioSection, jobs: list[Job]) -> Iterator[tuple[int, int, dict[str, str]]]:
-    """Yield (start, end, facts) for each job. The first span includes the section's heading."""
+    """Yield (start, end, details) for each job. The first span includes the section's heading."""
     if not jobs:
         yield part.start, part.end, {}
         return
@@ -156,9 +156,9 @@ def _job_spans(part: PortfolioSection, jobs: list[Job]) -> Iterator[tuple[int, i
 def _group_spans(
     text: str, part: PortfolioSection, jobs: list[Job], fewest: int, most: int
 ) -> Iterator[tuple[int, int, dict[str, str]]]:
-    """Group neighbouring jobs, and yield (start, end, facts about the first job) for each group.
+    """Group neighbouring jobs, and yield (start, end, details on the first job) for each group.
 
-    A group has `fewest` to `most` tokens, if possible.
+    If possible, a group has `fewest` to `most` tokens.
     """
     begin: int | None = None
     facts: dict[str, str] = {}
@@ -203,9 +203,9 @@ class TextLine:
 
 @dataclass(frozen=True)
 class Job:
-    """A job in a résumé: start and facts.
+    """A job in a résumé: start and details.
 
-    The facts are company, position, location, dateRange, industry and year, if the text has them.
+    The details are company, position, location, dateRange, industry and year, if the text has them.
     """
 
     start: int
@@ -232,7 +232,7 @@ def is_piped(line: str) -> bool:
 
 
 def facts_of_pipes(line: str) -> dict[str, str]:
-    """Parse a line like `Company (Industry) | Position | Dates` into facts. Dates may be anywhere after the company."""
+    """Parse a line like `Company (Industry) | Position | Dates` into details. Dates may follow anywhere."""
     parts = [part.strip() for part in line.split("|")]
     dates = next((i for i in range(len(parts) - 1, 0, -1) if DATE_RANGE.search(parts[i])), None)
     facts = _company(parts[0])
@@ -304,7 +304,7 @@ FILLED = 0.6
 
 
 def narrative_pieces(text: str, file_name: str, limits: Chunking) -> list[Piece]:
-    """Split a journey into numbered pieces. `limits` has their sizes; metadata come from the file name."""
+    """Split a journey into numbered pieces. `limits` has their sizes. Metadata come from the file name."""
     boundaries = Boundaries(text)
     spans = _spans(boundaries, limits)
     paragraphs = boundaries.paragraphs

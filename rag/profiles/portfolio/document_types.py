@@ -53,14 +53,14 @@ def document_type_of(text: str, file_name: str = "") -> DocumentType:
 
 
 def year_of(file_name: str) -> str:
-    """Return the year in a file name, for a fiscal year the first year; "" without a year."""
+    """Return the year in a file name, or "" without a year. A fiscal year gives the first year."""
     _, year = fiscal_year_of(file_name)
     match = YEAR.search(file_name)
     return year or (match[0] if match else "")
 
 
 def fiscal_year_of(file_name: str) -> tuple[str, str]:
-    """Return the fiscal year in a file name and its first year: ("FY25-26", "2025") for `FY25-26`; else ("", "")."""
+    """Return the fiscal year in a file name and the first year, for example ("FY25-26", "2025"); else ("", "")."""
     match = FISCAL_YEAR.search(file_name)
     if match is None:
         return "", ""
