@@ -205,7 +205,7 @@ def _remove_replaced(earlier_question: str, follow_up: str, language: str, title
 
 
 def _without_numbers(earlier_question: str, follow_up: str, language: str) -> str:
-    """Remove the numbers which the follow-up replaces from the earlier question.
+    """Remove from the earlier question the numbers which the follow-up replaces.
 
     If every unit in the follow-up is also in the earlier question, only numbers with these units are removed, else all.
     """

@@ -207,7 +207,7 @@ def cited_figures(text: str, number: int) -> str:
 
 
 def with_matched_terms(citation: Citation, texts: Sequence[str], language: str) -> Citation:
-    """Add the passage's words which have an index term in common with `texts` to the citation's `matched_terms`."""
+    """Add words to the citation's `matched_terms`: all passage words which share an index term with `texts`."""
     expected_terms = {term for text in texts for term in tokenize(SHOWN_MARKER.sub(" ", text), language)}
     matched = dict.fromkeys(citation.matched_terms)
     for word in dict.fromkeys(WORD.findall(citation.passage)):

@@ -393,7 +393,7 @@ def _exceptions_around(by_place: dict[tuple[int, int], CandidateSentence], passa
 
 
 def _opening_of(by_place: dict[tuple[int, int], CandidateSentence], passage: int, place: int) -> list[int]:
-    """Return the positions of the lines which introduce a list item's list.
+    """Return the positions of the lines which introduce the list to which an item belongs.
 
     Without the introduction "Not covered:", the item "travel expenses" would be misunderstood.
     """

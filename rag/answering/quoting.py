@@ -64,7 +64,7 @@ def evidence_of(quotes: Quotes, context: ContextResponse) -> Evidence:
 
     The quotations' probability decides. If a reranker judged the passages, the search's verdict is used instead.
     Quotations give at most "perhaps" if they lack the requested type of fact, or the company or country in the
-    question, or come from a passage in the question's language without the question's subject.
+    question. The same holds for a passage in the question's language which does not mention the question's subject.
     """
     signals = signals_of(quotes, context)
     if signals is not None and signals.names_another:

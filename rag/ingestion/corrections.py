@@ -1,6 +1,6 @@
 """Correct the text on pages, and apply the corrections again when a document is read again or replaced.
 
-A correction stores a hash of the corrected page's text in the file, and applies to every version which has a page with
+A correction stores a hash of the page's text as read from the file. It applies to every version which has a page with
 this text. Saving creates a new version. Unchanged chunks keep their vectors and tags.
 """
 

@@ -108,7 +108,8 @@ class JobControl:
 
     @contextmanager
     def claimed(self, tenant_id: str, worked_on: UUID | str) -> Iterator[None]:
-        """Claim a document, or a job by name, inside the `with` block. No other worker can then claim the same.
+        """Claim a document, or a job by name, inside the `with` block. No other worker can then claim this document or
+        job.
 
         The claim is a database lock held by a transaction, and ends with the process. A database restart also ends the
         lock, unnoticed by a worker which waits for a provider. Therefore each process also remembers claims. Raises

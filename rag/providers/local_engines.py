@@ -1,4 +1,4 @@
-"""Find the engines on this machine, which integrations provide: for meaning, text recognition and reranking."""
+"""Find the engines for meaning, text recognition and reranking, which integrations run on this machine."""
 
 from __future__ import annotations
 

@@ -362,7 +362,7 @@ class Providers:
         return self._affordable(profile, self.translation_choice(profile))
 
     def _affordable(self, profile: Profile, choice: ModelChoice) -> ChatModel | None:
-        """Return the chosen model, or `None` if a paid model exceeds the person's budget."""
+        """Return the chosen model, or `None` for a paid model if the person may not spend more."""
         return self._chat_model(choice) if profile.spends or choice.provider in FREE_PROVIDERS else None
 
     def attachment_model_for(self, profile: Profile) -> ChatModel | None:

@@ -227,7 +227,7 @@ def _words_of_passage(text: str, language: str) -> tuple[tuple[str, tuple[str, .
 
 @dataclass(frozen=True, kw_only=True)
 class PassageSignals:
-    """Measurements for `probability`, about a chunk. Missing measurements are `None`."""
+    """A chunk's measurements, from which `probability` is computed. Missing measurements are `None`."""
 
     #: Share of the question's words by rarity; and the similarity above the candidates' usual similarity.
     share: float
@@ -485,10 +485,10 @@ def in_order(
     cosines.
 
     Cosines across languages are lower. Therefore some of the first `places` ranks are reserved for hits in other
-    languages if no hit in the question's language is sure, or if the question names a country. The reserved ranks are
-    the last in this range. They are the first if the question names a country, or if no hit is in the question's
-    language. `language` is the question's language, and `named` the languages of the named countries. If the question
-    names a document, hits from documents with a very similar title have the lowest probability ranks.
+    languages if no hit in the question's language is sure, or if the question names a country. Usually, the last of
+    these ranks are reserved. If the question names a country, or if no hit is in the question's language, the first
+    ranks are reserved. `language` is the question's language, and `named` the languages of the named countries. If the
+    question names a document, hits from documents with a very similar title have the lowest probability ranks.
     """
     if not any(item.result.meaning is not None for item in scored) or any(
         item.result.rerank_score is not None for item in scored

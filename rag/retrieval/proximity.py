@@ -196,8 +196,8 @@ def _names_of_unnamed_twins(names: Collection[frozenset[str]], question: frozens
 
 
 def unshared_terms(names: Collection[frozenset[str]], question: frozenset[str]) -> set[frozenset[str]]:
-    """If the question means a similar name, return the terms which only the other name has. Returns a set for each
-    name.
+    """For each name which the question does not mean, because a similar name is meant, return the terms which only it
+    has.
     """
     return {name - twin for name, twin in _twin_pairs(names, question)}
 

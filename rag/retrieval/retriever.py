@@ -1,8 +1,8 @@
 """Retrieve numbered chunks for a question.
 
-`Retriever.retrieve` and `_find` call the steps in order: understand → embed → search → search again for a day, owners,
-countries or the user's place named in the question → leave out repeats → score → rerank → order → weigh the evidence →
-build the context
+`Retriever.retrieve` and `_find` call the steps in order: understand → embed → search → search again (for a day, owners
+or countries named in the question, and for the user's place) → leave out repeats → score → rerank → order → weigh the
+evidence → build the context.
 
 If a provider fails, retrieval continues with less: without a translation, the original is searched; without an
 embedding, only keywords; without a reranker, the order stays. `notices` has a sentence for each failure.

@@ -181,7 +181,7 @@ def thresholds_of(trace: RetrievalTrace) -> tuple[float, ...]:
 
 
 def has_new_model(trace: RetrievalTrace) -> bool:
-    """Whether the collection's embedding model has changed since the request began. Then `trace` gets the new model."""
+    """Whether the collection's embedding model has changed since the request began. If so, update `trace`."""
     collection = trace.question.collection
 
     def read(pipeline: Pipeline) -> tuple[str] | None:

@@ -76,12 +76,11 @@ def chunk_document(
     """Split a document into chunks, each with its pages, character span and section.
 
     In a workbook, no chunk spans two sheets. `chunk_size` and `overlap` are in characters; the defaults depend on the
-    method.
-
-    `fixed` cuts by length, `smart` at paragraphs and sentences, `semantic` where the distance between `embedder`'s
-    vectors shows a new topic, `sentences` at sentence ends, `recursive` like LangChain, `paged` within pages, `generic`
-    by paragraphs. `professional` (400 to 800 tokens), `narrative` (450 to 600 tokens) and `markdown` (600 to 800 words)
-    have separate limits, which `limits` may change. `auto` chooses a method from the text and `file_name`.
+    method. `fixed` splits by length, `smart` at paragraphs and sentences, `sentences` at sentence ends, `recursive`
+    like LangChain, `paged` within pages, `generic` by paragraphs. `semantic` splits where the distance between the
+    vectors from `embedder` shows a new topic. `professional` (400 to 800 tokens), `narrative` (450 to 600 tokens) and
+    `markdown` (600 to 800 words) have separate limits, which `limits` may change. `auto` chooses a method from the text
+    and `file_name`.
 
     Raises `InvalidInput` for inconsistent sizes, and for `semantic` without an embedder.
     """

@@ -44,10 +44,10 @@ def _warn_if_blank(page: Page) -> Page:
 
 
 def attached(content: bytes, file_name: str, options: LoadOptions = DEFAULT_OPTIONS) -> list[AttachedFile]:
-    """Return the files attached to a file, in readable formats.
+    """Return the attached files which are in a readable format, judging by the endings of their names.
 
-    The endings of their names tell the formats. All files together must not exceed the size limit for a single file.
-    Images are left out, because most images in emails belong to signatures. Raises `DocumentError`s.
+    Together, they must not exceed the size limit for a single file. Images are left out, because most images in emails
+    belong to signatures. Raises `DocumentError`s.
     """
     loader = _loader_for(content, file_name, "", options)
     files: list[AttachedFile] = []

@@ -245,7 +245,7 @@ def _input(element: Any, walk: Walk) -> str:
 
 
 def _chosen_options(element: Any, walk: Walk) -> str:
-    """Return a `select` element's chosen options, in a drop-down by default the first.
+    """Return a `select` element's chosen options. In a drop-down, the first option is the default.
 
     A list box gives all visible options, each with a tick box.
     """

@@ -142,8 +142,7 @@ def put_lists(text_page: Any, put: TextWithTables, objects: PageObjects) -> set[
 
 
 def going_on(tables: list[PageTable], table_above: PageTable | None) -> list[PageTable]:
-    """Give the first table the column headings of `table_above`, if `table_above` continues there. Returns the page's
-    tables.
+    """Give the first table the same column headings if it continues `table_above`. Returns the page's tables.
 
     `table_above` is the last table on the previous page.
     """

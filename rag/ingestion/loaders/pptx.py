@@ -1,4 +1,4 @@
-"""Load presentations (.pptx): a page for each slide, with the visible text, and, marked, the notes.
+"""Load presentations (.pptx): a page for each slide, with the visible text, and the notes marked as such.
 
 The text is read twice: shape by shape, and in full, to count text which is missing on the page.
 """

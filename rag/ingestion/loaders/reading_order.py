@@ -165,8 +165,7 @@ def _group_rows(blocks: Sequence[Block]) -> list[list[Block]]:
 def _find_columns(rows: Sequence[Sequence[Block]], first: int, left: float, right: float) -> tuple[int, float | None]:
     """Find text columns from row `first` on.
 
-    Returns the row at which they end, and the position between the columns, or `None` instead of a position without
-    columns.
+    Returns the row at which the columns end, and the position between them. Without columns, the position is `None`.
     """
     free = [(left, right)]
     last = first

@@ -53,7 +53,7 @@ MESSAGE_CLASSES = tuple(
 
 
 def is_outlook(content: bytes) -> bool:
-    """Whether the bytes are an Outlook message, and no other compound file, which may contain messages too."""
+    """Whether the bytes are an Outlook message. False for other compound files, even if they contain messages."""
     if not content.startswith(COMPOUND) or MESSAGE_PROPERTIES not in content:
         return False
     # The first entry in the directory describes the file.

@@ -1,4 +1,4 @@
-"""Read the files in a folder or a ZIP archive. Links and names which point outside are refused, and huge files."""
+"""Read the files in a folder or a ZIP archive. Huge files, and links and names which point outside, are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Let groups which can read a source's documents there read them here too.
+"""Copy read access from a source: groups which may read a document at the source may read it here.
 
 A collection has a single set of groups: the groups which can read the source folder. Only files which all these groups
 may read are imported. Therefore nobody can read more here than at the source.

@@ -73,7 +73,7 @@ class Sheet:
     unread: Counter[str] = field(default_factory=Counter)
 
     def put(self, row: int, column: int, text: str) -> bool:
-        """Store a cell's text on a single line. Returns whether the text has any characters."""
+        """Store a cell's text on a single line. Returns `False` for an empty text, which is not stored."""
         text = on_one_line(text)
         if text:
             self.rows.setdefault(row, {})[column] = text
