@@ -4,8 +4,8 @@ Weak models copy a passage up to their length limit, or cite a passage for an in
 checked only once, in microseconds per token.
 
 Uncited sentences are compared with all passages. A paragraph or list without citations gets citations of the passages
-which support its sentences. If a passage is in another language than the sentence, only numbers can be compared. A
-sentence whose numbers are all in the passages counts as sourced if its paragraph has citations; otherwise as unsourced.
+which support the sentences. If passage and sentence are in different languages, only numbers can be compared. A
+sentence with all numbers in the passages counts as sourced if the paragraph has citations; otherwise as unsourced.
 """
 
 from __future__ import annotations
