@@ -136,7 +136,7 @@ def choose_period() -> Period:
 
 
 def choose_document() -> UUID | None:
-    """Draw the choice of a document: a short list, else the results of a search."""
+    """Draw a selection box for a document: a short list or, with many documents, search results."""
     library = services().documents
     document_id = uuid_of(st.query_params.get("analytics_document", ""))
     offered = library.names(identity, ANSWERING, limit=MOST_OFFERED + 1)
@@ -220,7 +220,7 @@ def choose_filters(period: Period) -> Filters:
 
 
 def draw_report(period: Period, filters: Filters) -> None:
-    """Draw the button which saves the report; administrators also choose who gets the report by e-mail."""
+    """Draw the button which saves the report. Administrators also choose who gets the report by e-mail."""
     scheduled = services().scheduled_work
     with st.popover(_("Report"), icon=":material/summarize:", key="analytics_report"):
         draw_pdf(period, filters)

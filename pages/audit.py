@@ -61,7 +61,7 @@ def draw_entry(entry: AuditEntry) -> None:
 
 
 def things(entry: AuditEntry) -> str:
-    """Return the changed item's name for an audit entry; for several items: "Handbook and 2 more"."""
+    """Return the changed item's name for an audit entry. For several items, return "Handbook and 2 more"."""
     if entry.things == 1:
         return entry.target
     first = entry.targets[0] if entry.targets else ""

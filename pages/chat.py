@@ -1,7 +1,7 @@
 """Ask the documents: streamed answers with sources and their pages, and all past conversations.
 
-An answer is a job in `LiveAnswers`; this page only watches it. A refresh attaches again, a second tab follows, and
-closing the tab loses nothing.
+An answer is a job in `LiveAnswers`; this page only shows the progress. After a refresh, the page shows the answer
+again, and a second tab shows the same answer. Closing the tab does not stop the answer.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def opened_conversation() -> Conversation | None:
 
 
 def requested_conversation_id() -> UUID | None:
-    """Return the conversation id in the address, whether or not the conversation belongs to this person."""
+    """Return the conversation id in the address, even if the conversation does not belong to this person."""
     if state.chat_moved is not None and st.query_params.get("c") == state.chat_moved[0]:
         # A question was sent right after a click on another conversation, before the browser had the new address.
         st.query_params.from_dict({"c": state.chat_moved[1]} if state.chat_moved[1] else {})
@@ -274,10 +274,10 @@ def draw_welcome(chat_scope: ChatScope) -> None:
 
 
 def place_of_answer(around: DeltaGenerator, *, is_emptied: bool) -> DeltaGenerator:
-    """Return a container for the latest answer, different from the container of the answer before.
+    """Return a container for the latest answer, different from the previous answer's container.
 
-    A browser keeps a container's content until new content is drawn there. In the same container, the earlier answer's
-    sources would stay below the new answer while it is written.
+    A browser keeps a container's content until new content is drawn there. In the same container, the previous answer's
+    sources would stay below the new answer in progress.
     """
     answered, place = state.chat_place
     if messages and messages[-1].id != answered:

@@ -1,6 +1,6 @@
 """Manage collections: documents searched together, with a profile and settings. For administrators.
 
-A collection starts from a profile; single settings can differ and be reset to the profile's.
+A collection starts with a profile's settings. Single settings can be changed, and reset to the profile's values.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def measure_threshold(collection: Collection) -> None:
 
 
 def attempt(done: str, action: Any) -> None:
-    """Run a change and confirm success; after an error the page continues and shows the error."""
+    """Run a change and confirm success. After an error, the page continues and shows the error."""
     state.collections_done = done if actions.attempt("collections_error", action) else ""
 
 

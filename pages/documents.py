@@ -155,7 +155,7 @@ def confirm(document: Document) -> None:
 def decide(document: Document, decision: str, *, is_removed: bool = False) -> None:
     """Store the decision about a file, and show the decision on the file's card.
 
-    The card stays: otherwise the next card would move under the mouse pointer.
+    The card stays, because the next card would move under the mouse pointer.
     """
     if document.id in state.documents_cards:
         card: WaitingFile = state.documents_cards[document.id]
@@ -235,7 +235,10 @@ def selected_in(statuses: Sequence[DocumentStatus]) -> list[UUID]:
 
 
 def put_in_bin(document_ids: Sequence[UUID], *, is_unconfirmed: bool = False) -> None:
-    """Delete documents, with an undo on the page. If `is_unconfirmed`, documents confirmed meanwhile are kept."""
+    """Delete documents, with an undo on the page.
+
+    If `is_unconfirmed`, documents which have been confirmed meanwhile are kept.
+    """
     put = partial(library.bin.put, identity, list(document_ids), is_unconfirmed=is_unconfirmed)
     if actions.attempt("documents_notice", put):
         state.documents_binned = list(document_ids)
@@ -269,7 +272,7 @@ def take_back(document_ids: Sequence[UUID]) -> None:
 
 
 def take_back_with_page(document_ids: Sequence[UUID]) -> None:
-    """Have the next full page run restore documents, because a callback of a page fragment must not show a toast."""
+    """Restore documents in the next full page run, because a page fragment's callback must not show a toast."""
     state.documents_wanted_back = document_ids
 
 
@@ -465,7 +468,10 @@ def move(folder: str) -> None:
 
 
 def draw_queue() -> None:
-    """Draw the documents being read, waiting for confirmation, processed or just finished; redrawn during work."""
+    """Draw the documents being read, waiting for confirmation, being processed or just finished.
+
+    While documents are processed, this part is redrawn regularly.
+    """
     # Do not read the same state a second time right after a full run.
     full_state = state.pop("documents_drawn_whole", None)
     figures, (at_work, total) = full_state or read_state()
@@ -548,9 +554,9 @@ def draw_just_finished() -> None:
 def find_carded(
     figures: Sequence[DocumentFigures], filters: DocumentFilters, *, newest_first: bool = True
 ) -> Sequence[Document]:
-    """Return the documents with these states, to draw on cards, at most `MOST_CARDS`.
+    """Return the documents to draw on cards: with these states, at most `MOST_CARDS`.
 
-    No query runs if the totals have no document with these states.
+    If the totals have no document with these states, the database is not queried.
     """
     if not any(f.status in filters.statuses for f in figures):
         return []
@@ -575,7 +581,7 @@ def draw_troubled(figures: Sequence[DocumentFigures]) -> None:
 
 
 def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Collection]) -> None:
-    """Draw the library; a search or a ticked box redraws only this part of the page."""
+    """Draw the library. A search or a ticked box redraws only this part of the page."""
     if state.pop("documents_whole", False):
         st.rerun()
     binned = library.bin.count(identity)
@@ -645,8 +651,9 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
 
 
 def with_page(action: Callable[..., object]) -> Callable[..., None]:
-    """Wrap a callback of the library, which is redrawn alone, to redraw the whole page afterwards, because other parts
-    change too.
+    """Wrap a callback of the library, to redraw the whole page afterwards.
+
+    Without the wrapper, only the library would be redrawn, but these actions change other parts too.
     """
 
     def run(*arguments: Any) -> None:
@@ -657,10 +664,10 @@ def with_page(action: Callable[..., object]) -> Callable[..., None]:
 
 
 def rows_of(query: LibraryQuery, figures: Sequence[DocumentFigures]) -> list[DocumentRow]:
-    """Return the rows for the current filters, read again only if the library or the filters have changed.
+    """Return the rows for the current filters. They are read again only if the library or the filters have changed.
 
-    Each click draws the page again. The totals are read each time and change with every document, so they show whether
-    the library has changed.
+    Each click draws the page again. The totals are read each time. They change with every document, and thereby show
+    whether the library has changed.
     """
     key = (query, tuple(figures))
     if state.get("documents_rows", (None,))[0] != key:
@@ -712,7 +719,7 @@ def draw_selected() -> None:
 
 
 def opened_document() -> Document | None:
-    """Return the document named in the address, also a version which the library does not list."""
+    """Return the document named in the address, even a version which the library does not list."""
     try:
         return library.get(identity, UUID(st.query_params.get("document", "")))
     except (ValueError, RagError):
@@ -809,7 +816,7 @@ def draw_models(collections: Sequence[Collection]) -> None:
 
 
 def draw_notes() -> None:
-    """Draw messages above the library: failures, deleted documents with a button to restore them, duplicates."""
+    """Draw messages above the library: failures, duplicates, and deleted documents with a button to restore them."""
     actions.draw_problem("documents_notice")
     if binned := state.documents_binned:
         with st.container(border=True, horizontal=True, vertical_alignment="center", key="documents_undo_note"):
@@ -849,7 +856,7 @@ def draw_notes() -> None:
 
 
 def draw_unsaved() -> None:
-    """Draw which documents have unsaved changes, because their panel was closed before saving."""
+    """Draw which documents have unsaved changes, after their panel was closed without saving."""
     for document_id, unsaved in all_unsaved_edits().items():
         draw_unsaved_one(
             document_id,
@@ -897,7 +904,7 @@ def go_on_editing(document_id: UUID) -> None:
 
 
 def draw_samples(total: int) -> None:
-    """Offer to delete the samples if the company has other documents, because the samples answer too."""
+    """Offer to delete the samples if the company has other documents, because answers may come from the samples too."""
     samples = find_samples(services(), identity)
     if not 0 < len(samples) < total:
         return

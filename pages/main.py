@@ -155,7 +155,10 @@ def pages_for(identity: Identity, collections: Sequence[Collection], *, waiting:
 
 
 def open_pages(pages: dict[str, list[st.Page]]) -> int | bool:
-    """Count the pages the menu shows first: without the administration, which would hide the conversations."""
+    """Return how many pages the menu shows without a click; `True` means all.
+
+    The administration's pages are left out, because they would push the conversations out of view.
+    """
     administration = pages.get(_("Administration"), [])
     if not administration or requested_path() in {page.url_path for page in administration}:
         return True
@@ -191,7 +194,7 @@ def draw_account(identity: Identity) -> None:
 
 
 def say_closed(identity: Identity, pages: dict[str, list[st.Page]]) -> None:
-    """Say that the requested page does not exist or is closed to this person, and whom to ask.
+    """Say that the requested page does not exist or is closed to this person, and name whom to ask.
 
     The chat is drawn below.
     """
@@ -213,10 +216,10 @@ def say_closed(identity: Identity, pages: dict[str, list[st.Page]]) -> None:
 
 @st.fragment(run_every=RUN_AGAIN_SECONDS)
 def follow_restarts() -> None:
-    """Reload open tabs as soon as they reach a restarted server.
+    """Reload open tabs immediately when they reach a restarted server.
 
-    Streamlit only reruns a reconnected tab if some part runs regularly. Any other tab would start with its first click,
-    in a session which does not know the button yet: the click would draw the page and have no other effect.
+    Streamlit only reruns a reconnected tab if some part runs regularly. In any other tab, the first click starts a new
+    session, which does not know the button yet: the click would only draw the page.
     """
 
 

@@ -41,7 +41,7 @@ PER_PAGE = 20
 
 
 def find(collection: Collection) -> None:
-    """Search references for the case, and tick them all."""
+    """Search references for the case, and tick all references found."""
     state.opinions_problem, state.opinions_found, state.opinions_written = "", None, None
     kind = (state.opinions_kind or "").strip()
     if not kind or not state.opinions_facts.strip():

@@ -222,7 +222,7 @@ def save_zone() -> None:
 
 
 def draw_keys() -> None:
-    """Draw each provider's key: whether it is set and by whom, a box to paste it, and a button to test it."""
+    """Draw each provider's key: whether a key is set and by whom, a box to paste a key, and a test button."""
     st.header(_("Keys"), anchor=False)
     st.caption(
         _(
@@ -427,7 +427,7 @@ def try_model(model: InstallationModel) -> None:
 
 
 def draw_better_search() -> None:
-    """Offer a better embedding model to collections on a built-in model, and show the moves' progress."""
+    """Offer a better embedding model for collections with a built-in model, and show the moves' progress."""
     moves = running.documents.reembeddings.find(identity)
     moved = {move.collection_id for move in moves if move.is_open or move.can_be_undone}
     collections = [c for c in running.documents.collections(identity) if c.id in moved or better_models(c)]

@@ -149,7 +149,7 @@ def retrieve_context(
 
     `top_k` defaults to the profile's number (5 for HR documents). `language` is the question's ISO 639-1 code, detected
     by default. `collection` is a name or an id, by default the oldest HR collection with documents, else the oldest
-    with any. `options` switch single steps for this call. The ledger holds the costs, the log explains them. Raises
+    with any. `options` switch single steps for this call. The costs are in the ledger, and the steps in the log. Raises
     `InvalidInput`, `NotFound`, `DatabaseUnavailable`.
     """
     from rag.errors import InvalidInput
@@ -319,7 +319,9 @@ def chunk_document(
     tenant_id: str | None = None,
     collection: str | None = None,
 ) -> list[Chunk]:
-    """Split a document into chunks with their pages, character span and section. Otherwise like `chunk_text`."""
+    """Split a document into chunks with their pages, character span and section. Further arguments are as in
+    `chunk_text`.
+    """
     from rag.ingestion.chunking import DEFAULT_LIMITS
     from rag.ingestion.chunking import chunk_document as cut
 
@@ -358,8 +360,8 @@ def rerank_results(
 
     `documents` are search results, such as `retrieve_context(…).results`. The reranker reads each as `template`, with
     `{title}`, `{section}` and `{content}` filled in. The call is recorded in the tenant's ledger. Raises `InvalidInput`
-    for other values, `SettingsError` without a reranker (`is_reranking_enabled`), `ProviderError` if the reranker does
-    not answer.
+    if `documents` are not search results, `SettingsError` without a reranker (`is_reranking_enabled`), `ProviderError`
+    if the reranker does not answer.
     """
     from collections.abc import Iterable
 

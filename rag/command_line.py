@@ -35,7 +35,7 @@ def add_place(parser: argparse.ArgumentParser, *, needs_collection: bool = False
 
 
 def no_documents(tenant_id: str, collection: str) -> InvalidInput:
-    """Return the error for a collection without documents, with the command for adding some."""
+    """Return the error for a collection without documents. It names the command for adding documents."""
     place = f"--tenant {shlex.quote(tenant_id)} --collection {shlex.quote(collection)}"
     return InvalidInput(
         f"{collection} has no documents that can be searched yet. Add some: python -m rag ingest PATH {place}"
@@ -43,7 +43,7 @@ def no_documents(tenant_id: str, collection: str) -> InvalidInput:
 
 
 def agreed() -> bool:
-    """Ask whether to spend money, and return the answer; without a terminal False."""
+    """Ask whether to spend money, and return the answer. Without a terminal, the answer is False."""
     try:
         return input("Go on? [y/N] ").strip().lower() in ("y", "yes")
     except EOFError:

@@ -1,8 +1,8 @@
 """Show the reader's language: sentences from gettext catalogues, error messages, formats.
 
 The catalogues are `rag/locales/LANGUAGE/LC_MESSAGES/hr_assistant.po`, loaded when their language is first used. Several
-people are served concurrently, so the language never belongs to the process: a request carries it in its context, a
-page in its session (see `rag.ui.language`). Without a language, as in a command or a program, it is English.
+people are served concurrently, so the language never belongs to the process: a request has it in its context, a page in
+its session (see `rag.ui.language`). Commands and programs set no language, and get English.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def speak(language: str) -> None:
 
 
 def ask_also(find: Callable[[], str]) -> None:
-    """Register a function which is asked for the language if the context has none."""
+    """Register a function which returns the language. It is called if the context has no language."""
     if find not in _finders:
         _finders.append(find)
 
@@ -172,16 +172,19 @@ def ngettext(one: str, many: str, count: int, /, **values: Any) -> str:
 
 
 def counted(count: int, one: str, many: str = "") -> str:
-    """Return a number with its noun in English, for the command line; `many` is `one` with an s when not given."""
+    """Return a number with its noun in English, for the command line.
+
+    `many` is the plural, by default `one` with an s.
+    """
     return f"{count:,} {one if count == 1 else many or f'{one}s'}"
 
 
 def translated(sentence: str) -> str:
-    """Return an English sentence created earlier, such as a stored error, in the reader's language.
+    """Return an English sentence created earlier, for example a stored error, in the reader's language.
 
-    A sentence with filled-in values is matched with the catalogue, and its translation is filled again. Several
-    consecutive sentences, such as an answer's notices, are translated separately. A sentence without a translation
-    stays unchanged.
+    A sentence with filled-in values is matched with the catalogue, and its translation is filled with the same values.
+    Several consecutive sentences, for example an answer's notices, are translated separately. A sentence without a
+    translation stays unchanged.
     """
     language = current()
     if language == ENGLISH or not sentence.strip():
@@ -267,7 +270,7 @@ def _end(text: str, place: int) -> int:
 def _named_sentence_at(text: str, place: int, language: str) -> tuple[str, int] | None:
     """Translate the sentence after a name and a colon: "Leave guide: This page is blank."
 
-    Also returns where the sentence ends.
+    Returns the translation, and the position where the sentence ends.
     """
     for colon in re.finditer(": ", text[place : _end(text, place)]):
         if translation := _sentence_at(text, place + colon.end(), language):
@@ -276,7 +279,7 @@ def _named_sentence_at(text: str, place: int, language: str) -> tuple[str, int] 
 
 
 def _sentence_at(text: str, place: int, language: str) -> tuple[str, int] | None:
-    """Translate the sentence which starts at this position, and return it with the position of its end."""
+    """Translate the sentence which starts at this position. Return the translation, and where the sentence ends."""
     first = WORD.match(text, place)
     word, beginnings = first[0] if first else "", _beginnings(language)
     for original in beginnings.by_word.get(word, ()):
@@ -309,8 +312,9 @@ class _Original:
     is_head: bool = False
 
     def values(self, text: str, place: int) -> dict[str, str]:
-        """Match a text with the sentence at this position. Return the values, and under "" all its text; {} without a
-        match.
+        """Match a text with the sentence at this position, and return the values of the placeholders.
+
+        The entry "" has the matched text. Without a match, the result is {}.
         """
         match = self.pattern.match(text, place, place + LONGEST_SENTENCE)
         values = match.groupdict() if match else {}
@@ -320,7 +324,7 @@ class _Original:
         return {**values, "": match[0]} if match else {}
 
     def translate_at(self, text: str, place: int, language: str) -> tuple[str, int] | None:
-        """Translate the text at this position. Return the translation and its end."""
+        """Translate the text at this position. Return the translation, and where the text ends."""
         values = self.values(text, place)
         full_sentence = values.pop("", "")
         return (
@@ -468,7 +472,7 @@ def dollars(amount: Decimal, decimals: int) -> str:
 
 
 def duration(milliseconds: float | None, *, is_about: bool = False) -> str:
-    """Format a duration like `340 ms`, `3.2 s`, `2 min 5 s`, `1 h 4 min`, `about 3.2 s`; a dash when unknown."""
+    """Format a duration like `340 ms`, `3.2 s`, `2 min 5 s`, `1 h 4 min`, `about 3.2 s`; a dash if it is unknown."""
     if milliseconds is None:
         return "–"
     if is_about:

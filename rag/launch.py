@@ -196,15 +196,19 @@ def install(requirements: list[Path], environment: Path = ENVIRONMENT) -> None:
 
 
 def is_made_by_this_python(environment: Path) -> bool:
-    """Whether the environment exists and has this Python's version. After a Python upgrade, a new environment is
-    made.
+    """Whether the environment exists and has this Python's version.
+
+    After a Python upgrade, a new environment is made.
     """
     packages = environment / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}"
     return packages.is_dir() and (environment / BINARIES / "python").exists()
 
 
 def install_with_uv(python: Path, requirements: list[Path]) -> bool:
-    """Install the packages with uv, which pip fetches. Return whether this worked: pip's index may not offer uv."""
+    """Install the packages with uv, which pip fetches.
+
+    Returns whether this worked, because pip's index may not offer uv.
+    """
     pinned = (PROJECT / INSTALLER).with_suffix(".txt")
     fetched = pip(python, pinned)
     if fetched.returncode != 0:
@@ -288,9 +292,9 @@ def last_line(text: str) -> str:
 
 
 def run_checks(arguments: list[str]) -> int:
-    """Check format, lint and types, and run the tests. All are run; the result is the first failure's exit code.
+    """Check format, lint and types, and run the tests. Return the exit code of the first failure.
 
-    Types are checked while the tests run.
+    All checks are run, even after a failure. Types are checked while the tests run.
     """
     results = []
     for check in (["ruff", "format", "--check", "."], ["ruff", "check", "."]):
@@ -335,8 +339,9 @@ def lock() -> int:
 
 
 def files_for_every_python() -> int:
-    """Return the exit code of a check: 0 if every product package has a wheel for each Python in `PYTHONS`, on this
-    system.
+    """Check that every product package has a wheel for this system and each Python in `PYTHONS`.
+
+    Returns the exit code.
     """
     for version in PYTHONS:
         say(f"Looking for the files of Python {version}")

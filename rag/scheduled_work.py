@@ -1,11 +1,11 @@
 """Run scheduled work.
 
-It asks test questions at night, writes the weekly digest, forgets old texts, warns about budgets, and solves gaps
-whose documents are ready.
+Test questions are asked at night, and the weekly digest is written. Old texts are deleted, budgets are watched, and
+gaps are solved when their documents are ready.
 
 Every process with workers checks each minute. The first to mark a day as done does the work, so each job runs once,
-whichever process is alive. If a job fails, for example because a mail server or a provider does not answer, the
-mark is removed, and the job runs again an hour later.
+whichever process is alive. If a job fails, for example because a mail server or a provider does not answer, the mark is
+removed, and the job runs again an hour later.
 """
 
 from __future__ import annotations
@@ -175,14 +175,14 @@ class ScheduledWork:
                     log.exception("%s of %s was not done", work.__name__.strip("_"), tenant_id)
 
     def _is_mine(self, tenant_id: str, work: str, day: date) -> bool:
-        """Claim the work for this process, unless a process has done it today. Returns whether the claim succeeded."""
+        """Claim the work for this process. Return whether the claim succeeded: no process has done the work today."""
         if self._clock() < self._later.get((tenant_id, work), -math.inf):
             return False
         self._take_back(tenant_id, work)
         return bool(self._database.execute(tenant_id, "claim_calendar_work", work=work, day=day))
 
     def _note_not_done(self, tenant_id: str, work: str, *, again_seconds: float = AGAIN_SECONDS) -> None:
-        """Remove the mark that the work is done, because this or a different process should try again later."""
+        """Remove the mark that the work is done. This or a different process tries again after `again_seconds`."""
         self._later[tenant_id, work] = self._clock() + again_seconds
         self._not_done.add((tenant_id, work))
         self._take_back(tenant_id, work)
@@ -249,9 +249,10 @@ class ScheduledWork:
             self._note_not_done(tenant_id, "digest")
 
     def digest(self, who: Who, period: Period, filters: Filters | None = None, *, chosen: Sequence[str] = ()) -> Digest:
-        """Return a period's digest, for a person with only the readable parts, for a tenant's id with all parts.
+        """Return a period's digest.
 
-        `chosen` lists the names of the analytics filters in use.
+        A person gets only the parts they may read, and a tenant's id all parts. `chosen` lists the names of the
+        analytics filters in use.
         """
         tenant_id = who.tenant_id if isinstance(who, Identity) else who
         name = str(self._database.fetch_value(tenant_id, "tenant_name") or tenant_id)
@@ -287,9 +288,10 @@ class ScheduledWork:
                     self._note_not_done(tenant_id, work, again_seconds=0)
 
     def run_golden(self, tenant_id: str, collection: Collection, *, since: datetime) -> Run | None:
-        """Ask a collection's test questions, and report metrics which fell. Returns `None` without test questions.
+        """Ask a collection's test questions, and report metrics which fell.
 
-        An interrupted run with the same questions and settings is continued if it began after `since`.
+        Returns `None` without test questions. An interrupted run with the same questions and settings is continued if
+        it began after `since`.
         """
         golden = list(self._parts.evaluations.golden(tenant_id, collection.id).values())
         if not golden:
@@ -370,9 +372,9 @@ class ScheduledWork:
 
 
 def fallen_figures(compared: Sequence[Comparison]) -> list[Fallen]:
-    """Return the metrics which are clearly worse over the same questions; empty with few questions.
+    """Return the metrics which are clearly worse over the same questions. With few questions, the result is empty.
 
-    Times and costs fluctuate, and must also be worse beyond chance.
+    Times and costs fluctuate. For these, the change must also be statistically significant.
     """
     fallen = []
     for row in compared:

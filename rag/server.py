@@ -1,4 +1,4 @@
-"""The parts of `app.py` for Streamlit's `st.App`: routes, the guard in front, start and stop, and error responses."""
+"""The parts of `app.py` for Streamlit's `st.App`: routes, guard, startup and shutdown, and error responses."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ LAST_WORDS_SECONDS = 2.0
 
 @asynccontextmanager
 async def lifespan(app: Any) -> AsyncIterator[dict[str, Any] | None]:
-    """Warm up before the first visitor, and stop cleanly whatever signal ended the server."""
+    """Warm up before the first visitor, and stop cleanly after any stop signal."""
     running = services()
     # If this process was the built-in database's only user when it began, no process is still writing answers older
     # than this. Other processes may have started since, but their answers are newer.
@@ -131,8 +131,8 @@ def _warm_up() -> None:
 def write_theme_once() -> None:
     """Make Streamlit compute the theme at the first page run only.
 
-    The configuration never changes while serving, and computing the theme was a tenth of the event loop's work with a
-    hundred readers.
+    The configuration never changes while serving. With a hundred readers, computing the theme was a tenth of the event
+    loop's work.
     """
     write = app_session._populate_theme_msg  # noqa: SLF001
     if not isinstance(write, ThemeWriter):
@@ -167,7 +167,7 @@ def on_error(request: Request, exc: Exception) -> Response:
 def on_unexpected(request: Request, exc: Exception) -> Response:
     """Return a response for an unexpected error.
 
-    A failure before the guard also gets the headers which the guard would have added.
+    If the request failed before the guard, the guard's headers are added here.
     """
     if isinstance(exc, RagError):
         return on_error(request, exc)
@@ -177,8 +177,9 @@ def on_unexpected(request: Request, exc: Exception) -> Response:
 
 
 def on_script_error(exc: Exception) -> bool:
-    """Show a sentence instead of Streamlit's traceback, for an error in a page. Returns whether the error was
-    handled.
+    """Show a sentence instead of Streamlit's traceback, for an error in a page.
+
+    Returns whether the error was handled.
     """
     if isinstance(exc, NotAllowed):
         st.warning(plain(exc.message), icon=":material/lock:")

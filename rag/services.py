@@ -171,9 +171,10 @@ class Services:
     closers: tuple[Callable[[], Any], ...] = field(default=(), repr=False)
 
     def choose_collection(self, tenant_id: str, name: str | None) -> Collection:
-        """Return the tenant's collection with this name or id; without `name`, the default collection, made if missing.
+        """Return the tenant's collection with this name or id.
 
-        Raises `InvalidInput` for an unknown collection, `NotFound` for an unknown tenant.
+        Without `name`, return the default collection, which is created if missing. Raises `InvalidInput` for an unknown
+        collection, `NotFound` for an unknown tenant.
         """
         collection = self.documents.choose(tenant_id, name)
         if collection is None and not self.documents.collections(tenant_id):
@@ -187,10 +188,7 @@ class Services:
         return collection
 
     def require_tenant(self, tenant_id: str) -> None:
-        """Check whether a tenant exists; create the application's tenant if it is missing.
-
-        Raises `NotFound`.
-        """
+        """Check that a tenant exists. Raises `NotFound`. The settings' tenant is created if it is missing."""
         try:
             self.tenants.get(tenant_id)
         except NotFound:
@@ -437,7 +435,7 @@ def connect_services(settings: Settings) -> Services:
 class ServicesOfProcess:
     """Creates the services at the first call, and returns the same services at every call.
 
-    Not a Streamlit cache: commands and workers do not need Streamlit, and start a sixth faster without Streamlit.
+    It does not use Streamlit's cache: commands and workers start a sixth faster without importing Streamlit.
     """
 
     def __init__(self) -> None:
@@ -461,7 +459,7 @@ services = ServicesOfProcess()
 
 
 def current_identity() -> Identity:
-    """Return the page's user, verified again at each run. Ends the run if the session has ended."""
+    """Return the page's user, verified again at each run. If the session has ended, the run ends."""
     import streamlit as st
 
     session_id = st.user.get("sid", "")

@@ -42,7 +42,7 @@ def normal_domain(text: str) -> str:
 
 
 def require_domain(address: str, domains: Sequence[str]) -> None:
-    """Raise `InvalidInput` unless the address belongs to any of these domains; an empty list allows every address."""
+    """Raise `InvalidInput` unless the address's domain is in `domains`. An empty list allows every address."""
     if domains and address.rpartition("@")[2] not in domains:
         raise InvalidInput(f"Your company's people have addresses at {', '.join(domains)}. Use one of those.")
 
@@ -80,10 +80,10 @@ def _one_line(text: str) -> str:
 def set_password(
     connection: Connection, account_id: UUID, password_hash: str, *, keep_session_id: str = ""
 ) -> tuple[Account, list[str]]:
-    """Store a password. Void earlier password links, disconnect programs, and end the sessions except
-    `keep_session_id`.
+    """Store a password, and end the account's sessions except `keep_session_id`.
 
-    Returns the account and the ids of the ended sessions. Raises `LinkExpired` if the account is missing.
+    Earlier password links become invalid, and connected programs are disconnected. Returns the account and the ids of
+    the ended sessions. Raises `LinkExpired` if the account is missing.
     """
     account = read_account(connection, "set_password", account_id=account_id, password_hash=password_hash)
     if account is None:
@@ -111,7 +111,7 @@ def add_account(connection: Connection, **values: Any) -> Account:
 
 
 def read_account(connection: Connection, statement: str, /, **parameters: Any) -> Account | None:
-    """Run a named statement which selects an account, and return the account, or `None` if no row is found."""
+    """Run a named statement which selects an account. Return the account, or `None` if no row is found."""
     with connection.cursor(row_factory=kwargs_row(account_from)) as cursor:
         return cursor.execute(queries[statement], parameters).fetchone()
 

@@ -1,8 +1,8 @@
 """Manage accounts: sign-in by password, invitations, roles and password resets.
 
-An attempt counts as wrong before its password is checked, so parallel guesses are slowed like sequential guesses.
-Attempts from a browser in which the account has signed in before are counted separately, so strangers cannot delay the
-owner. Every change which removes a right ends the account's sessions in the same transaction.
+Each attempt is counted as wrong before its password is checked. Parallel guesses are therefore slowed like sequential
+guesses. Attempts from a browser in which the account has signed in before have a separate count, to prevent strangers
+from delaying the owner. Every change which removes a right also ends the account's sessions, in the same transaction.
 """
 
 from __future__ import annotations
@@ -92,16 +92,16 @@ class Accounts:
     # Passwords
 
     def company_mark(self) -> bytes:
-        """Return the main tenant's logo in PNG format, for the sign-in page; empty without a logo."""
+        """Return the main tenant's logo in PNG format, for the sign-in page. Without a logo, the result is empty."""
         return bytes(self._database.fetch_value(self._tenant_id, "company_mark") or b"")
 
     def sign_in(self, email: str, password: str, browser: Browser | None = None) -> Account:
-        """Check address and password against this address's account in each tenant; return the first active account
-        that matches.
+        """Sign in with address and password, and return the account.
 
-        `browser` describes the browser in use.
-        Raises `WrongPassword`, the same for a wrong password and for an unknown address; `AccessError` if the account
-        is disabled; `TooManyAttempts` with the seconds to wait, during which a correct password is refused too.
+        If the address has accounts in several tenants, the first active account with this password is returned.
+        `browser` identifies the browser. Raises `WrongPassword` for a wrong password or an unknown address,
+        `AccessError` if the account is disabled, and `TooManyAttempts` with the seconds to wait. During the wait, a
+        correct password is refused too.
         """
         address, browser = email.strip().lower(), browser or Browser()
         refused: list[AccessError] = []
@@ -142,7 +142,7 @@ class Accounts:
         return account
 
     def change_password(self, identity: Identity, old: str, new: str) -> None:
-        """Change your password; the account's other sessions end.
+        """Change the signed-in person's password, and end their other sessions.
 
         Raises `WrongPassword` or `TooManyAttempts` for the old password, `WeakPassword` for the new.
         """
@@ -175,7 +175,7 @@ class Accounts:
         """Record that the account has signed in from a browser, and return the token to store in the browser's cookie.
 
         `known_token` is the token in the cookie now. A token unknown to the tenant is replaced, because an attacker may
-        have planted it. A known token stays, also if other accounts use the same browser.
+        have planted it. A known token is kept, even if several accounts use the same browser.
         """
         with self._database.transaction(tenant_id) as connection:
             is_ours = False
@@ -192,9 +192,9 @@ class Accounts:
     # Links that work once
 
     def first_admin_link(self, tenant_id: str | None = None) -> str | None:
-        """Create a token for a tenant's first administrator, valid for 24 hours; `None` if there is an administrator.
+        """Create a token for a tenant's first administrator, valid for 24 hours.
 
-        The default is the settings' tenant.
+        Returns `None` if the tenant already has an administrator. By default, the tenant is the settings' tenant.
         """
         tenant_id = tenant_id or self._tenant_id
         with self._database.transaction(tenant_id) as connection:
@@ -250,8 +250,8 @@ class Accounts:
     def ask_for_password(self, email: str) -> None:
         """Record a reset request for each account with this address, for the administrators to see.
 
-        Does nothing for an unknown address, and returns nothing, so a stranger learns nothing. Raises
-        `DatabaseUnavailable`.
+        For an unknown address, nothing is recorded. The method returns `None` in both cases, to hide which addresses
+        have accounts. Raises `DatabaseUnavailable`.
         """
         for account_id, tenant_id in self._find_by_email(email.strip().lower()):
             self._database.execute(tenant_id, "ask_for_password", account_id=account_id)
@@ -311,10 +311,10 @@ class Accounts:
             return _new_password_path(connection, account_id)
 
     def operators_password_link(self, program: Identity, email: str) -> str:
-        """Create a `password_link` for the account with this address, when no administrator can sign in.
+        """Create a password link for the account with this address, when no administrator can sign in.
 
-        For an operator's command without a session. Raises `NotFound`; `InvalidInput` for a disabled account;
-        `NotAllowed` if `program` is a person.
+        For an operator's command, which acts as `program`. Raises `NotFound` for an unknown address, `InvalidInput` for
+        a disabled account, and `NotAllowed` if `program` is a person's identity.
         """
         if program.account_id != NOBODY:
             raise NotAllowed
@@ -391,9 +391,9 @@ class Accounts:
             yield connection
 
     def _note_refused(self, candidates: Sequence[tuple[UUID, str]], refused: Sequence[AccessError]) -> None:
-        """Write the reason for a refused sign-in to the audit log of each account with this email address.
+        """Log a refused sign-in, with the reason, in the audit log of each account with this address.
 
-        "Too many attempts" is left out, because the password was not checked.
+        `TooManyAttempts` is not logged, because the password was not checked.
         """
         for (account_id, tenant_id), error in zip(candidates, refused, strict=True):
             if not isinstance(error, TooManyAttempts):
@@ -423,10 +423,10 @@ class Accounts:
         return bool(self._database.fetch_value(tenant_id, "is_known_browser", browser=token, account_id=account_id))
 
     def _count_attempt(self, tenant_id: str, account_id: UUID, browser: Browser) -> tuple[str | None, str]:
-        """Count an attempt as wrong before its password is checked, and return two hashes.
+        """Count an attempt as wrong before its password is checked.
 
-        The first is the password hash, `None` without an account. The second is the hash of the browser's token, ""
-        unless the account has signed in from this browser before. Raises `TooManyAttempts`.
+        Returns two hashes. The first is the stored password hash; `None` if there is no account. The second is the hash
+        of the browser's token; "" unless the account has signed in from this browser before. Raises `TooManyAttempts`.
         """
         now, wait_seconds = self._clock(), 0.0
         with self._database.transaction(tenant_id, checks=account_id) as connection:
@@ -461,8 +461,8 @@ class Accounts:
 def most_telling(refused: Sequence[AccessError]) -> AccessError:
     """Choose the error to show when the sign-in failed for every account with an address.
 
-    Errors after a correct password come first, for example for a disabled account, then a wrong password, then the
-    shortest wait.
+    An error after a correct password, for example for a disabled account, comes before `WrongPassword`. If every
+    attempt came too early, the error with the shortest wait is chosen.
     """
     waits = [error for error in refused if isinstance(error, TooManyAttempts)]
     wrong = [error for error in refused if isinstance(error, WrongPassword)]

@@ -1,6 +1,7 @@
 """API keys for programs. The secret is shown once; only its hash is stored.
 
-Each request updates the key's row, which counts requests for all processes together and finds a revoked key at once.
+Each request updates the key's row. The row therefore counts the requests to all processes, and a revoked key is refused
+at once.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ class ApiKey:
 
 @dataclass(frozen=True, kw_only=True)
 class KeyUse:
-    """The result when a key is recognised: identity, scopes, and the remaining requests in this minute."""
+    """A recognised key's identity and scopes, and how many requests remain in this minute."""
 
     identity: Identity
     key_id: UUID
@@ -165,7 +166,7 @@ class ApiKeys:
         return self.list(identity, api_key_id=key_id)[0], secret
 
     def list(self, identity: Identity, *, api_key_id: UUID | None = None) -> builtins.list[ApiKey]:
-        """List the tenant's keys: valid keys first, then by creation, latest first. Raises `NotAllowed`."""
+        """List the tenant's keys: valid keys first, then the others, each latest first. Raises `NotAllowed`."""
         require_admin(identity)
         return self._database.fetch_all(identity, "list_api_keys", ApiKey, api_key_id=api_key_id)
 

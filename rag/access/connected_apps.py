@@ -1,11 +1,11 @@
 """Programs connected to people's accounts by OAuth 2.1: they act as the person, within the agreed scopes.
 
-Registration stores nothing, so strangers cannot fill a table: the client id which a program gets contains the program's
-own description, signed with this database's key.
+Registering a program stores nothing, because strangers could fill a table. The program's client id contains the
+program's description, signed with this database's key.
 
-Codes and tokens are stored as hashes. A code or refresh token works once. A second use means that somebody has stolen
-it, and disconnects the program, even if newer tokens were issued meanwhile. A changed password, a changed role, and
-leaving disconnect all the person's programs.
+Codes and tokens are stored as hashes. A code or refresh token works once. A second use shows theft: the program is
+disconnected, even if newer tokens have been issued. All a person's programs are disconnected when the person's password
+or role changes, and when the person leaves.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class ConnectedApps:
     # Registering
 
     def register(self, name: str, redirect_uris: Sequence[str]) -> Program:
-        """Return a program under a signed client id; nothing is stored.
+        """Create a program with a signed client id. Nothing is stored.
 
         Raises `InvalidInput` for addresses refused by `check_address`, `NotAllowed` if connected programs are switched
         off.
@@ -136,7 +136,7 @@ class ConnectedApps:
         return Program(client_id, content["n"], tuple(content["r"])) if content else None
 
     def seal(self, purpose: str, value: Mapping[str, Any]) -> str:
-        """Encode and sign a value: everybody can read the text, only this database can create a valid signature."""
+        """Encode and sign a value. Everybody can read the text, but only this database can create a valid signature."""
         body = _base64(zlib.compress(json.dumps(value, separators=(",", ":")).encode(), 9))
         return f"{body}.{self._signature(purpose, body)}"
 
@@ -202,7 +202,7 @@ class ConnectedApps:
         return code
 
     def grant(self, token: str) -> Grant | None:
-        """Return the grant which a code or token belongs to, even if expired; `None` for an unknown code or token."""
+        """Return the grant for a code or token, even if expired; `None` if the code or token is unknown."""
         if not SECRET.fullmatch(token):
             return None
         hashed = token_hash(token)
@@ -284,8 +284,9 @@ class ConnectedApps:
 
 
 def check_address(address: str) -> None:
-    """Raise `InvalidInput` unless codes may be sent to a redirect address: https, http on this machine, or an app's
-    scheme.
+    """Raise `InvalidInput` for a redirect address to which no code may be sent.
+
+    Allowed are https, http on this machine, and an app's scheme.
     """
     try:
         parts = urlsplit(address)

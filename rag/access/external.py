@@ -31,7 +31,7 @@ DISABLED = "This account is disabled. Ask an administrator to enable it."
 
 @dataclass(frozen=True, kw_only=True)
 class ExternalPerson:
-    """A person another service has identified, with the tenant and role we derive from its data."""
+    """A person identified by another service, with tenant and role derived from the service's data."""
 
     issuer: str
     subject: str
@@ -50,7 +50,7 @@ class ExternalPerson:
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
-    """A session's origin: the service where the person signed in, who they are there, and when to check again."""
+    """How a session began: the service, the person's id there (hashed), and when to ask the service again."""
 
     issuer: str
     subject_hash: str

@@ -90,7 +90,7 @@ def security_headers(hosts: Iterable[str] = (), *, is_https: bool) -> dict[str, 
 
 
 def with_security_headers(send: Send, hosts: Iterable[str] = (), *, is_https: bool) -> Send:
-    """Wrap `send` to add the security headers; an original document or embedded page keeps its stricter policy."""
+    """Wrap `send` to add the security headers. Original documents and embedded pages keep their stricter policy."""
     added = security_headers(hosts, is_https=is_https)
 
     async def guarded(message: Message) -> None:
@@ -430,9 +430,9 @@ def is_act(message: Message) -> bool:
 
 
 def _count_upload(scope: Scope, identity: Identity, services: AccessServices) -> None:
-    """Count the declared size of a request towards the upload limit.
+    """Count a request's declared size towards the upload limit.
 
-    Requests as small as a form are free. Raises `TooManyRequests`.
+    Requests below `LEAST_UPLOAD_BYTES`, for example forms, are not counted. Raises `TooManyRequests`.
     """
     size = Headers(scope=scope).get("content-length", "")
     is_number = size.isascii() and size.isdigit() and len(size) < 16
@@ -463,7 +463,7 @@ def is_https(scope: Scope, settings: Settings) -> bool:
 def is_own_host(scope: Scope, settings: Settings) -> bool:
     """Whether a request's Host header names `RAG_PUBLIC_URL` or this machine. True if `RAG_PUBLIC_URL` is not set.
 
-    This protects against DNS rebinding, in which an attacker's domain resolves to this machine.
+    Without this check, DNS rebinding would work: an attacker's domain resolves to this machine.
     """
     ours = urlsplit(settings.public_url).hostname
     if not ours:
@@ -528,7 +528,7 @@ def is_same_origin(scope: Scope, settings: Settings) -> bool:
 def presented_key(scope: Scope, settings: Settings, *, is_open: bool = False) -> str:
     """Return the secret from a request's `Authorization: Bearer` or `x-api-key` header; "" without any.
 
-    On open routes, and in addition to a session cookie, only secrets in our keys' format count: a webhook sends a
+    On open routes, and if the request has a session cookie, only secrets in our keys' format count. A webhook sends a
     different secret, and a proxy may add a token for its own use.
     """
     headers = Headers(scope=scope)

@@ -7,7 +7,8 @@ The first five wrong passwords cause no delay. Then the delay doubles up to five
 hopeless. A day without a wrong password resets the count.
 
 A browser in which the account has signed in before has a separate count. All other browsers share a count and wait in a
-queue, in which each has a turn: a stranger guessing all night delays the owner but does not lock them out.
+queue, in which every browser gets a turn. A stranger who guesses all night therefore delays the owner, but cannot lock
+the owner out.
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ WRONG = "Too many wrong passwords came from your network. Wait {wait} and try ag
 
 
 class Window:
-    """A sliding-window rate limit: each caller may use at most `most` units within `within_seconds`; 0 is no limit."""
+    """A sliding-window rate limit: each caller may use at most `most` units within `within_seconds`.
+
+    If `most` is 0, there is no limit.
+    """
 
     def __init__(self, most: int, within_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         #: 0: no limit.
@@ -48,12 +52,12 @@ class Window:
         self._done: OrderedDict[str, deque[tuple[float, int]]] = OrderedDict()
 
     def wait_seconds(self, who: str, amount: int = 1) -> float:
-        """Return the seconds until the caller may use this amount, or 0 if allowed now. The amount is not counted."""
+        """Return the seconds until the caller may use this amount; 0 if allowed now. The amount is not counted."""
         with self._lock:
             return self._wait(who, amount)
 
     def take(self, who: str, amount: int = 1) -> float:
-        """Count the amount and return 0 if the limit allows it; otherwise return the seconds to wait."""
+        """Count the amount and return 0 if the limit allows this; if not, return the seconds to wait."""
         with self._lock:
             wait = self._wait(who, amount)
             if not wait:
@@ -66,7 +70,7 @@ class Window:
             self._note(who, amount)
 
     def give_back(self, who: str, amount: int = 1) -> None:
-        """Remove the caller's latest use with this amount from the count, for a use without effect."""
+        """Undo the caller's latest use of this amount, because the use had no effect."""
         with self._lock:
             done = self._done.get(who, deque())
             for at, part in reversed(done):
@@ -110,20 +114,19 @@ class Limits:
         self._wrong = Window(settings.wrong_sign_ins_per_address, WRONG_WITHIN_SECONDS, clock)
 
     def count_question(self, identity: Identity) -> None:
-        """Count a person's question or search from any program. API keys have limits in their rows instead.
+        """Count a person's question or search, from any program. Raises `TooManyRequests`.
 
-        Raises `TooManyRequests`.
+        API keys are not counted here: their limits are stored in `api_keys`.
         """
         if identity.is_person:
             _require(self._questions, QUESTIONS, str(identity.account_id))
 
     @contextmanager
     def question(self, identity: Identity) -> Iterator[None]:
-        """Count a question like `count_question`, but undo this if the `with` block raises a `RagError` with a status
-        below 500.
+        """Count a question like `count_question`, but undo this if the `with` block raises a certain error.
 
-        A question refused for its length, for example, can then be corrected and sent again. Questions with an API key
-        stay counted.
+        This is a `RagError` with a status below 500: a question refused for its length, for example, can be corrected
+        and sent again. Questions with an API key stay counted.
         """
         self.count_question(identity)
         try:
@@ -142,8 +145,9 @@ class Limits:
         _require(self._uploads, UPLOADS, str(identity.account_id), math.ceil(size / (1024 * 1024)))
 
     def require_few_wrong(self, address: str) -> None:
-        """Raise `TooManyAttempts` if a network address sent too many wrong passwords within ten minutes, for any
-        accounts.
+        """Raise `TooManyAttempts` after too many wrong passwords from a network address in ten minutes.
+
+        Wrong passwords for different accounts are counted together.
         """
         if wait := self._wrong.wait_seconds(address):
             seconds = math.ceil(wait)
@@ -215,8 +219,8 @@ class Attempts:
     def after_attempt(self, browser: Browser, now: float) -> tuple[Attempts, float]:
         """Return the state after an attempt, and the seconds to wait.
 
-        0 means the password may be checked now; the attempt already counts as wrong. Otherwise the browser is in the
-        queue.
+        If the wait is 0, the password may be checked now, and the attempt already counts as wrong. If not, the browser
+        waits in the queue.
         """
         me = Waiting(_hash(browser.address, browser.mark), _hash(browser.address), now)
         failed = 0 if now - self.last_at >= FORGOTTEN_AFTER_SECONDS else self.failed
@@ -244,10 +248,11 @@ def wait_seconds_after(failed_attempts: int) -> float:
 
 
 def next_attempt(failed_attempts: int, seconds_since: float) -> int:
-    """Return the number of failed attempts including this attempt, which counts as wrong until checked.
+    """Return the number of failed attempts, including this attempt.
 
-    `failed_attempts` is the number before, and `seconds_since` the time since the last attempt. Raises
-    `TooManyAttempts` if it is too early. After a day without a wrong password the count starts again at 1.
+    This attempt counts as wrong until it is checked. `failed_attempts` is the number before this attempt, and
+    `seconds_since` the time since the last attempt. After a day without a wrong password the count starts again at 1.
+    Raises `TooManyAttempts` if the attempt comes too early.
     """
     if seconds_since >= FORGOTTEN_AFTER_SECONDS:
         return 1
@@ -265,9 +270,9 @@ def too_early(wait_seconds: float) -> TooManyAttempts:
 
 
 class UnknownSignIns:
-    """Count attempts for addresses without an account, so delays do not reveal which accounts exist.
+    """Count attempts for addresses without an account, with the same delays as for accounts.
 
-    In memory, bounded.
+    Delays would otherwise reveal which addresses have accounts. The counts are in memory and limited in number.
     """
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:

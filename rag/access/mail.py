@@ -42,7 +42,7 @@ def make_email(
 
 
 def send_emails(settings: Settings, messages: Iterable[EmailMessage]) -> dict[str, str]:
-    """Send e-mails over a single connection. Return, for each address which could not be reached, the reason."""
+    """Send e-mails over a single connection. Return error messages by address; empty if all were accepted."""
     waiting = {str(message["To"]): message for message in messages}
     failed: dict[str, str] = {}
     try:
@@ -171,10 +171,7 @@ def _from_addresses(lines: Sequence[str]) -> list[Invitee]:
 
 
 def send_invitations(settings: Settings, links: Mapping[str, str], *, sender_name: str) -> dict[str, str]:
-    """E-mail an invitation to each address; `links` has the link by address.
-
-    Returns why sending failed, by address.
-    """
+    """E-mail an invitation to each address. `links` maps addresses to links. Returns the error messages by address."""
     messages, failed = [], {}
     for address, link in links.items():
         text = (

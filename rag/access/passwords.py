@@ -1,8 +1,9 @@
 """Check, hash and verify passwords, and queue the hashing.
 
 Passwords are hashed with argon2id and the parameters from argon2-cffi's RFC 9106 profile. A hash takes a core and 64
-MiB for about 50 ms, so only a few run at a time, and a flood of wrong passwords does not delay other people. Hashes are
-stored encrypted with a key hidden from the application's database role: reading the table does not allow guessing.
+MiB for about 50 ms. Only a few run at a time, to keep other people's requests fast during a flood of wrong passwords.
+Hashes are stored encrypted. The key is hidden from the application's database role: somebody who can read the table
+still cannot guess passwords.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ class _Place:
 
 
 class PasswordQueue:
-    """Run password checks in a few threads. If requests have to wait, `_order` chooses the next.
+    """Run password checks in a few threads. If requests have to wait, `_order` chooses the next request.
 
     Requests from browsers in which an account has signed in before come first, then requests from the browsers with the
     fewest waiting requests, then the latest requests. In order of arrival, everybody would wait during a flood.

@@ -1,6 +1,7 @@
 """Convert every API error to `application/problem+json` (RFC 9457).
 
-It has a sentence for people, a code for programs, and a request id to find in the log. Tracebacks are never sent.
+The response has a sentence for people, a code for programs, and a request id to find in the log. Tracebacks are never
+sent.
 """
 
 from __future__ import annotations
@@ -90,8 +91,8 @@ def problem(
 def refusal(scope: Scope, error: RagError, *, headers: Mapping[str, str] | None = None) -> Response:
     """Convert an error to a response, in the format of the requested path.
 
-    Some protocols have their own formats, the routes for reference documents and opinions add fields and statuses, and
-    all other paths get a `Problem`.
+    Some protocols have their own formats. The routes for reference documents and opinions add fields and statuses. All
+    other paths get a `Problem`.
     """
     path = _path(scope)
     for prefix, write in FORMS.items():
@@ -119,7 +120,10 @@ def unexpected(scope: Scope, error: BaseException) -> Response:
 
 
 def invalid(errors: Iterable[Mapping[str, Any]]) -> RequestInvalid:
-    """Convert pydantic errors to `RequestInvalid`: a message per field, and the first in the sentence."""
+    """Convert pydantic errors to `RequestInvalid`, with a message per field.
+
+    The error's sentence names the first field.
+    """
     fields = [
         FieldProblem(field=".".join(map(str, item["loc"])) or "body", message=_sentence(item["msg"])) for item in errors
     ][:MAXIMUM_FIELDS]

@@ -1,7 +1,7 @@
 """A second factor after the password: authenticator app codes, and single-use recovery codes.
 
-Secrets are encrypted, and recovery codes hashed, with a key hidden from the application's database role. A code counts
-as wrong before it is checked, and no code works twice.
+Secrets are encrypted, and recovery codes hashed, with a key hidden from the application's database role. Each attempt
+is counted as wrong before its code is checked. No code works twice.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class SecondFactors:
     # Between the password and the session
 
     def begin(self, account: Account) -> str:
-        """Return a token which proves a correct password until the second factor is checked, for at most an hour."""
+        """Create a token which proves a correct password until the second factor is checked. Valid for an hour."""
         with self._database.transaction(account.tenant_id) as connection:
             return add_link(connection, "second_factor", account.id)
 
@@ -136,11 +136,12 @@ class SecondFactors:
     def check(
         self, tenant_id: str, account_id: UUID, code: str, browser: Browser | None = None, *, is_first: bool = False
     ) -> None:
-        """Check a code from the app or a recovery code; with `is_first`, only an app code, to confirm a new secret.
+        """Check a code from the app, or a recovery code.
 
-        Wrong codes delay further attempts like wrong passwords. Browsers in which the account has signed in before have
-        a separate count, so a stranger who knows the password locks nobody out. Raises `WrongPassword`, or
-        `TooManyAttempts` with the seconds to wait.
+        With `is_first`, which confirms a new secret, only a code from the app is accepted. Wrong codes delay further
+        attempts like wrong passwords. Browsers in which the account has signed in before have a separate count: a
+        stranger who knows the password cannot lock the owner out. Raises `WrongPassword`, or `TooManyAttempts` with the
+        seconds to wait.
         """
         typed = "".join(code.split()).replace("-", "").lower()
         now = self._clock()
@@ -252,7 +253,7 @@ class SecondFactors:
 
 
 def _count(connection: Connection, account: dict[str, Any], row: Any, browser: Browser, now: float) -> float:
-    """Count an attempt as wrong before its code is checked, and return the seconds to wait (0: check now).
+    """Count an attempt as wrong before its code is checked. Return the seconds to wait; 0 means check now.
 
     `account["browser"]` becomes "" if the account has never signed in from this browser. Raises `TooManyAttempts` if a
     known browser must wait.

@@ -59,7 +59,7 @@ def require_recent(database: Database, who: Who) -> None:
 
 
 def confirm_address(back_to: str) -> str:
-    """Return the address of the page which asks for the password again. Afterwards it returns to `back_to`."""
+    """Return the address of the page which asks for the password again and then returns to `back_to`."""
     return f"{CONFIRM}?next={quote(back_to, safe='/')}"
 
 
@@ -148,8 +148,9 @@ class Sessions:
         return is_stored and self._tenant_of(session_id) is None
 
     def find_cached(self, session_id: str) -> Identity | None:
-        """Return the identity from the cache; `None` if the session was not read within three seconds. Never blocks on
-        the database.
+        """Return the identity from the cache, without asking the database.
+
+        Returns `None` if the session was not read within the last three seconds.
         """
         with self._lock:
             identity, until = self._cache.get(session_id, (None, 0.0))
@@ -191,9 +192,7 @@ class Sessions:
         return True
 
     def is_act_to_note(self, session_id: str) -> bool:
-        """Whether to store the time of a person's action in this session: true at most once a minute. Does not use the
-        database.
-        """
+        """Whether to store a person's action in this session now: at most once a minute. Asks no database."""
         now = self._clock()
         with self._lock:
             if now < self._acts.get(session_id, -NOTED_SECONDS) + NOTED_SECONDS:
@@ -259,7 +258,7 @@ class Sessions:
             self.forget([session_id])
 
     def end_all(self, tenant_id: str, account_id: UUID, *, except_session_id: str = "") -> int:
-        """End an account's sessions, all or all but one, and return their number."""
+        """End an account's sessions except `except_session_id`, if given, and return the number of ended sessions."""
         parameters = {"account_id": account_id, "except_session_id": except_session_id}
         with self._database.transaction(tenant_id) as connection:
             ended = [row[0] for row in connection.execute(queries["end_sessions_of_account"], parameters)]
@@ -279,8 +278,9 @@ class Sessions:
         return len(ended)
 
     def ask_elsewhere(self, service: SignInElsewhere) -> None:
-        """Register the service where people sign in. The service is regularly asked whether a sign-in still counts, and
-        told of each sign-out.
+        """Register the service where people sign in.
+
+        The service is regularly asked whether a sign-in is still valid, and is notified when a person signs out.
         """
         self._elsewhere = service
 

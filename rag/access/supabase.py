@@ -1,7 +1,8 @@
-"""Manage accounts with passwords at Supabase Auth; its token has tenant and role in `app_metadata`.
+"""Manage accounts with passwords at Supabase Auth.
 
-A sign-in at Supabase starts a session here, which we can end at once. Each time its Supabase token would expire, we ask
-Supabase again: a person banned, deleted or signed out there is signed out here as well.
+Supabase's token has tenant and role in `app_metadata`. A sign-in at Supabase starts a session here, which we can end at
+once. Whenever the Supabase token would expire, Supabase is asked again: a person banned, deleted or signed out there is
+signed out here as well.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ class SupabaseAccounts(Accounts):
         return self._enter(super().set_password_by_link(token, password).email, password)
 
     def change_password(self, identity: Identity, old: str, new: str) -> None:
-        """Change the password at Supabase, in the person's session; otherwise like `Accounts.change_password`."""
+        """Change the password at Supabase in the person's session. All else is like in `Accounts.change_password`."""
         require_good_password(new, email=identity.email)
         self._count_attempt(identity.tenant_id, identity.account_id, Browser(mark=identity.session_id))
         with self._project.visitor() as client:
@@ -129,7 +130,7 @@ class SupabaseAccounts(Accounts):
         self._sessions.end_all(identity.tenant_id, identity.account_id, except_session_id=identity.session_id)
 
     def require_password(self, identity: Identity, password: str, browser: Browser | None = None) -> None:
-        """Check the password with a short sign-in at Supabase; otherwise like `Accounts.require_password`."""
+        """Check the password with a short sign-in at Supabase. All else is like in `Accounts.require_password`."""
         browser = browser or Browser(mark=identity.session_id)
         _, browser_hash = self._count_attempt(identity.tenant_id, identity.account_id, browser)
         with self._project.visitor() as client:

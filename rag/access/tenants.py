@@ -1,7 +1,7 @@
 """Create, suspend, export and delete tenants; keep each company's name and logo.
 
-Most functions serve operators' commands, a few a tenant's administrators. All except `all_tenants` run in the tenant's
-transaction, so row-level security restricts an export or a deletion to the tenant's rows.
+Most functions are for operators' commands, and a few for a tenant's administrators. All except `all_tenants` run in the
+tenant's transaction, where row-level security limits exports and deletions to the tenant's rows.
 """
 
 from __future__ import annotations
@@ -84,9 +84,7 @@ class SetupProgress:
 
 @dataclass(frozen=True, kw_only=True)
 class Deletion:
-    """The receipt for a deleted tenant: rows by table and the number of stored files, each before and after the
-    deletion.
-    """
+    """The receipt for a deleted tenant: rows by table, and stored files, counted before and after the deletion."""
 
     tenant_id: str
     rows_before: dict[str, int]
@@ -240,9 +238,10 @@ class Tenants:
         return rows
 
     def delete(self, tenant_id: str) -> Deletion:
-        """Delete a suspended tenant with all rows and files; store the counts as a receipt, and return the receipt.
+        """Delete a suspended tenant with all rows and files. Store a receipt with the counts, and return the receipt.
 
-        Raises `InvalidInput` unless the tenant is suspended, because nothing may be written meanwhile; `NotFound`.
+        Raises `NotFound`, and `InvalidInput` if the tenant is not suspended, because nothing may be written during the
+        deletion.
         """
         if self.get(tenant_id).suspended_at is None:
             raise InvalidInput(f"Suspend the tenant first: python -m rag tenant suspend {tenant_id}")

@@ -1,8 +1,9 @@
-"""Track each session's open websockets, to close them when the session ends, and the files shown on its pages.
+"""Track each session's open websockets, and the files shown on its pages.
 
-Streamlit serves the files in its memory (page pictures, exports, recordings) to anyone who knows their content hash. We
-serve them only to a session whose page has shown them, so a copied address is useless to others. Addresses are read
-only from fields which Streamlit fills itself: other fields may repeat text from a browser.
+When a session ends, its websockets are closed. Streamlit serves the files in its memory (page pictures, exports,
+recordings) to anyone who knows their content hash. We serve them only to a session whose page has shown them, so a
+copied address is useless to others. Addresses are read only from fields which Streamlit fills itself: other fields may
+repeat text from a browser.
 """
 
 from __future__ import annotations

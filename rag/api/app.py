@@ -173,8 +173,9 @@ class Api(FastAPI):
 
 
 def _describe_defaults(schemas: dict[str, Any], bodies: Any) -> None:
-    """Move default values in request bodies into the descriptions, because openapi-typescript would send
-    every default.
+    """Move the default values in request bodies into the descriptions.
+
+    With defaults in the schema, clients made with openapi-typescript would send every default.
     """
     waiting, visited = _referenced_schemas(bodies), set[str]()
     while waiting:

@@ -40,7 +40,7 @@ FileField = Annotated[UploadFile, BeforeValidator(_file)]
 
 
 class ReadRequest(Request):
-    """A request whose body was already read and checked, for FastAPI."""
+    """A request for FastAPI with a body which was already read and checked."""
 
     def __init__(self, request: Request, content: BaseModel | FormData) -> None:
         headers = [(name, value) for name, value in request.scope["headers"] if name != b"content-type"]

@@ -411,9 +411,9 @@ def _collection(collection: Collection, contents: CollectionContents | None) -> 
 
 
 def _collection_to_sync(parts: Services, identity: Identity, id_or_name: str | None) -> Collection:
-    """Return the collection with this id or name; without either, the default collection for syncs.
+    """Return the collection with this id or name. Raises `NotFound`.
 
-    Raises `NotFound`.
+    Without id and name, return the default collection for syncs.
     """
     return (None if id_or_name else parts.syncs.default_collection(identity)) or choose_collection(
         parts, identity, id_or_name

@@ -472,7 +472,7 @@ def _list_part(
 def served_as(mime_type: str) -> tuple[str, str]:
     """Return how to serve an original file: "inline" or "attachment", and the media type.
 
-    Files which could act as a web page are always attachments.
+    Types which could act like a web page are always attachments.
     """
     loader = file_formats().by_media_type.get(mime_type)
     if loader is not None and loader.served == "shown":

@@ -1,8 +1,8 @@
 """Stream an answer as server-sent events, in the format from source 000 in docs/sources.md, without a thread per
 stream.
 
-Each event is a `data:` line with JSON. Comments are sent during long silences, so proxies keep the connection open.
-When the reader disconnects, the answer is stopped.
+Each event is a `data:` line with JSON. During long silences, comments are sent, to make proxies keep the connection
+open. When the reader disconnects, the answer is stopped.
 """
 
 from __future__ import annotations
@@ -108,11 +108,10 @@ class AnswerStream(StreamingResponse):
 async def answer_events(
     live: LiveAnswer, build_sources: SourceBuilder, *, heartbeat_seconds: float = HEARTBEAT_SECONDS
 ) -> AsyncIterator[str]:
-    """Yield an answer's events: `searching`, `context`, `generating`, `chunk` …, then `done` or `error`; comments
-    during silences.
+    """Yield an answer's events: `searching`, `context`, `generating`, `chunk` …, and finally `done` or `error`.
 
-    `restart` withdraws all chunks sent before it. `followUps` comes before the end, if follow-up questions were
-    requested.
+    During silences, comments are yielded. `restart` withdraws all chunks sent before it. If follow-up questions were
+    requested, `followUps` comes before the last event.
     """
     changes = Changes(live)
     sent_length, restarts, has_context, is_generating = 0, 0, False, False
@@ -166,7 +165,7 @@ async def answer_events(
 def ending(live: LiveAnswer, *, is_for_operators: bool = True) -> dict[str, Any]:
     """Return how an answer ended: outcome, state, notices in the reader's language, and unsupported sentences.
 
-    Notices are worded for a program's operators or, if `is_for_operators` is false, for people who ask.
+    If `is_for_operators`, notices are worded for a program's operators, else for people who ask.
     """
     outcome = live.outcome or (Outcome.STOPPED if live.cancel.is_set() else Outcome.FAILED)
     read = [notice_for(notice, is_for_operators=is_for_operators) for notice in live.notices]
@@ -194,7 +193,10 @@ def event(kind: str, data: Any = None, **more: Any) -> str:
 
 
 def error_event(live: LiveAnswer, request_id: str, more: Mapping[str, Any] | None = None) -> str:
-    """Format the event for a failed answer: a sentence, a code, the request's id, the ending, and `more` fields."""
+    """Format the event for a failed answer.
+
+    The event has a sentence, a code, the request's id, how the answer ended, and the fields in `more`.
+    """
     ended = ending(live)
     # An answer cut at a limit is incomplete, but still an answer.
     code = ended["state"] if ended["outcome"] == Outcome.ANSWERED else ended["outcome"]

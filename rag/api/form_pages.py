@@ -98,9 +98,9 @@ class FormPages:
     async def with_password(
         self, work: Callable[..., Result], *arguments: Any, is_known: bool = False, source: str = ""
     ) -> Result:
-        """Run `work`, a password check or change, in the password queue, and return the result.
+        """Run `work`, which checks or changes a password, in the password queue, and return the result.
 
-        Raises `TooManyAttempts` if too many are waiting.
+        Raises `TooManyAttempts` if too many requests are waiting.
         """
         if self._queue is None:
             hashes_here = self.services().accounts.hashes_passwords
@@ -108,7 +108,7 @@ class FormPages:
         return await self._queue.run(work, *arguments, is_known=is_known, source=source)
 
     def browser_of(self, request: Request) -> Browser:
-        """Return the browser's identification for sign-in limits: two cookies and the network address."""
+        """Return the browser's two cookies and network address, to identify the browser for sign-in limits."""
         return Browser(
             known_token=self.cookie(request, KNOWN_COOKIE),
             mark=self.cookie(request, CSRF_COOKIE),
@@ -135,8 +135,8 @@ class FormPages:
     ) -> Response:
         """Start a session for a signed-in person, end the browser's earlier session, and redirect.
 
-        If a second factor has to be given or set up, redirect there first, unless `is_proven` or the person signed in
-        at an identity provider. `answer` replaces the redirect.
+        If a second factor has to be entered or set up, the redirect leads there first. This is skipped if `is_proven`,
+        or if the person signed in at an identity provider. `answer` replaces the redirect.
         """
         services = self.services()
         if not is_proven and not isinstance(account, AccountFromElsewhere):
@@ -215,7 +215,7 @@ class FormPages:
 
 
 async def read_form(request: Request) -> dict[str, str]:
-    """Read a form's fields; empty for other content types and for too large bodies."""
+    """Read a form's fields. The result is empty for other content types, and for too large a body."""
     if not request.headers.get("content-type", "").startswith(FORM_TYPE):
         return {}
     body = b""
@@ -230,5 +230,5 @@ async def read_form(request: Request) -> dict[str, str]:
 
 
 def redirect(target: str) -> RedirectResponse:
-    """Return a redirect with status 303, after which the browser uses GET, and without caching."""
+    """Return a redirect with status 303, which the browser follows with GET, without caching."""
     return RedirectResponse(target, 303, {"Cache-Control": "no-store"})

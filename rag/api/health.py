@@ -1,4 +1,6 @@
-"""Check which parts are configured and working, and what missing keys would add: for `doctor` and `/api/health`."""
+"""Check which parts are configured and working, and describe what missing keys would add. For `doctor` and
+`/api/health`.
+"""
 
 from __future__ import annotations
 
@@ -39,10 +41,9 @@ class Health:
 
 
 def check_rag_health(parts: Services | None = None, *, probe: bool = False) -> Health:
-    """Check the database, the providers and the documents, without paid calls, and return the results. Never raises
-    `RagError`.
+    """Check the database, the providers and the documents, without paid calls, and return the results.
 
-    With `probe`, each provider also gets a free call, which takes up to five seconds.
+    Never raises `RagError`. With `probe`, each provider also gets a free call, which takes up to five seconds.
     """
     try:
         parts = parts or services()
@@ -179,7 +180,7 @@ def _locks(parts: Services) -> list[Check]:
 def _addresses(parts: Services) -> list[Check]:
     """Return a warning if several tenants share Supabase and some have no e-mail domains, else [].
 
-    Supabase has a single user per address.
+    In Supabase, an address can have only a single user.
     """
     if parts.settings.sign_in != "supabase":
         return []

@@ -1,10 +1,10 @@
 """Give every request an id and a log line, choose the language, and allow cross-origin calls from configured sites.
 
-A site may call the API if the settings name its exact origin, and only with a key. Cookies are never allowed across
-sites: no other site can use a session.
+A site may call the API if the settings name its exact origin, and only with a key. Cookies are never accepted from
+other sites, which therefore cannot use a person's session.
 
-Connections are closed if the request does not arrive completely in time: uvicorn waits without limit for a slow head or
-body, and each open connection uses a file descriptor.
+A connection is closed if the request does not arrive completely in time. Uvicorn would wait without limit for a slow
+head or body, and each open connection uses a file descriptor.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ AREAS = (
 
 
 class RequestIds:
-    """Give each request an id, the caller's or a new one, also in the response."""
+    """Give each request an id, and send the id in the response. An id sent by the caller is kept."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -139,7 +139,9 @@ class Languages:
 
 
 class Cors(CORSMiddleware):
-    """Apply Starlette's CORS to the API only, for the origins in the settings. The guard refuses other origins."""
+    """Apply Starlette's CORS middleware to the API only, for the origins in the settings. The guard refuses other
+    origins.
+    """
 
     def __init__(self, app: ASGIApp, settings: Callable[[], Settings]) -> None:
         super().__init__(
@@ -178,7 +180,7 @@ def is_open_to_sites(path: str) -> bool:
 
 
 def area_of(scope: Scope) -> str:
-    """Return the product's area for a path, from a few fixed names. For metrics."""
+    """Return the product's area for a path, for metrics. The areas are a few fixed names."""
     path = route_path(scope)
     return next((area for prefix, area in AREAS if path.startswith(prefix)), "pages")
 
@@ -196,7 +198,7 @@ BODY_SECONDS, BODY_BYTES = 30.0, 64 * 1024
 class HttpConnection(H11Protocol):
     """A uvicorn connection with a time limit for requests. Websockets are exempt.
 
-    The limit does not run while the server is busy with the part of a body it has received.
+    The limit is paused while the server processes the received part of the body.
     """
 
     head_seconds, body_seconds, body_bytes = HEAD_SECONDS, BODY_SECONDS, BODY_BYTES

@@ -1,4 +1,4 @@
-"""Pages for passwords: for the first administrator, by link, changing one, and requesting a reset.
+"""Pages to set the first administrator's password, set a password by link, change a password, and request a reset.
 
 Someone requesting a reset never learns whether an address has an account.
 """

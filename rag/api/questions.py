@@ -370,7 +370,10 @@ def accepted_languages(request: Request) -> list[str]:
 
 
 def _ask(parts: Services, caller: Identity, body: ChatBody, languages: list[str]) -> tuple[LiveAnswer, tuple[str, ...]]:
-    """Start an answer, and return the answer with the names for extra response fields in the profile."""
+    """Start an answer.
+
+    Returns the answer, and the names of the extra fields which the collection's profile adds to the response.
+    """
     with parts.limits.question(caller):
         collection_id: str | None = body.collection
         if body.conversation_id is not None and collection_id is None:
@@ -405,7 +408,7 @@ async def until_done(live: LiveAnswer, request: Request) -> None:
 
 
 def failure_of(live: LiveAnswer) -> ProviderError:
-    """Build the error for an answer which ended without text."""
+    """Build the error for an answer which ended without a text."""
     kind = ProviderRefused if live.outcome is Outcome.REFUSED else ProviderUnavailable
     return kind(live.notice or None)
 

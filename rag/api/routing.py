@@ -1,8 +1,8 @@
 """FastAPI routes which check caller and size before reading a body, and run handlers in separate threads.
 
 Plain FastAPI reads the body before the dependencies check the caller, accepts "5" as a number, and stores files of any
-size. Here, a body is read only for a caller with the scope, JSON is strict, and each body has a limit. Handlers are
-plain functions, run in separate threads; long-waiting handlers may be coroutines.
+size. Here, a body is read only for a caller with the scope, JSON is validated strictly, and each body has a size limit.
+Handlers are plain functions, run in separate threads. Handlers which wait for long may be coroutines.
 """
 
 from __future__ import annotations
@@ -88,9 +88,9 @@ ApiKey = Annotated[KeyUse | None, Depends(key_of)]
 
 
 def needs(scope: str) -> params.Security:
-    """Return a route's dependency which declares the scope a caller needs: an API key's scope, `ANYBODY` or `PUBLIC`.
+    """Return a route's dependency which declares the scope a caller needs.
 
-    `ApiRoute` checks the scope.
+    The scope is an API key's scope, `ANYBODY` or `PUBLIC`. `ApiRoute` checks the scope.
     """
     declared: params.Security = Security(_declare_scope, scopes=[scope])
     return declared
@@ -203,13 +203,13 @@ class ApiRoute(APIRoute):
 
 
 class ProviderRoute(ApiRoute):
-    """A route with a handler which waits for a provider or another service, with more threads."""
+    """A route with a handler which waits for a provider or another service. These handlers have more threads."""
 
     at_once = CALLERS_AT_ONCE
 
 
 def _in_threads(handler: Handler, at_once: int) -> Callable[..., Awaitable[Any]]:
-    """Run a handler in separate threads, because slow routes must not take threads from other routes or pages."""
+    """Run a handler in separate threads, because slow routes must not use up the threads for other routes and pages."""
     limiter = CapacityLimiter(at_once)
 
     @functools.wraps(handler)
@@ -220,7 +220,7 @@ def _in_threads(handler: Handler, at_once: int) -> Callable[..., Awaitable[Any]]
 
 
 class Later:
-    """An endpoint in a module which is imported by `load` or at the first request.
+    """An endpoint in a module which is imported by `load` or, without a call to `load`, at the first request.
 
     `name` is a coroutine function which takes a request, or an ASGI application.
     """

@@ -1,7 +1,7 @@
 """Convert hits to `RAGSearchResult`, the format required by source 000 in docs/sources.md.
 
-`metadata` has the fields which the source stores with each vector. Documents other than posts have the fields which
-apply to them, and further fields for their origin.
+`metadata` has the fields which the source stores with each vector. For documents other than posts, fields which do not
+apply are left out, and fields for the document's origin are added.
 """
 
 from __future__ import annotations
@@ -99,7 +99,10 @@ def answer_sources(
 
 
 def _of_citation(citation: Citation, place: ChunkPlace) -> SearchResult:
-    """Build a search result for a cited chunk which no search found, for example from a summary or a comparison."""
+    """Build a search result for a cited chunk which is not among the hits.
+
+    Summaries and comparisons cite chunks without a search.
+    """
     return SearchResult(
         chunk_id=citation.chunk_id,
         document_id=citation.document_id,
@@ -120,7 +123,7 @@ def _of_citation(citation: Citation, place: ChunkPlace) -> SearchResult:
 def search_results(
     database: Database, who: Who, results: Sequence[SearchResult], *, names_collections: bool = False
 ) -> list[RAGSearchResult]:
-    """Convert hits; their documents are read with a single statement."""
+    """Convert hits to search results. The hits' documents are read with a single statement."""
     ids = list({result.document_id for result in results})
     if not ids:
         return []

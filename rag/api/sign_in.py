@@ -43,9 +43,10 @@ NO_STORE = {"Cache-Control": "no-store"}
 
 
 def routes(services: Callable[[], AccessServices]) -> list[Route]:
-    """Return the sign-in routes. `services` is called at each request, not before.
+    """Return the sign-in routes.
 
-    Routes for a provider respond 404 if none is configured.
+    `services` is called at each request, not when the routes are made. Without a configured provider, its routes
+    respond 404.
     """
     pages = SignInPages(services)
     elsewhere = SingleSignOn(services, pages)
@@ -132,9 +133,9 @@ class SignInPages:
         return await self.forms.start_session(request, account, target)
 
     async def _check_form(self, form: Mapping[str, str], browser: Browser, *, is_known: bool) -> Account:
-        """Check the form and return the account.
+        """Check the form and return the account. Raises `AccessError`.
 
-        Raises `AccessError`; a wrong password counts against the network address.
+        A wrong password is counted for the browser's network address.
         """
         try:
             return await self.forms.with_password(

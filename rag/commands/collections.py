@@ -200,8 +200,9 @@ def _delete(parts: Services, identity: Identity, arguments: argparse.Namespace) 
 
 
 def _choose_binned(parts: Services, identity: Identity, name_or_id: str) -> BinnedCollection:
-    """Return the collection in the bin with this name or id; among several with this name, the last deleted. Raises
-    `InvalidInput`.
+    """Return the collection in the bin with this name or id. Raises `InvalidInput`.
+
+    If several have this name, the last deleted is returned.
     """
     for binned in parts.documents.bin.collections(identity):
         if name_or_id in (binned.name, str(binned.id)):
@@ -350,7 +351,7 @@ def _sync_source(
 ) -> SyncReport:
     """Sync a collection with a source.
 
-    RAG_SYNC_FOLDERS does not apply, because the person at the terminal can read files.
+    A folder need not be allowed in RAG_SYNC_FOLDERS, because the person at the terminal can read files anyway.
     """
     from rag.ingestion.loaders.values import ExtractionLimits
     from rag.ingestion.sources.folder import FolderSource

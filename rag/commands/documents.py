@@ -96,7 +96,7 @@ def add_parsers(commands: Commands) -> None:
 
 
 def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Process files completely, printing a line for each, a progress bar and a summary."""
+    """Process files completely. Print a line for each file, a progress bar and a summary."""
     from rag.ingestion.loaders.values import ExtractionLimits
     from rag.ingestion.sources.folder import unreadable_files
     from rag.services import services
@@ -284,7 +284,7 @@ def in_order(
 ) -> Iterator[tuple[FoundFile, Future[ProcessingResult]]]:
     """Process files in parallel. Yield each file with its result, in the files' order.
 
-    Files with the same name are versions: they are processed sequentially, and the last is the latest version.
+    Files with the same name are processed in sequence, because each is the next version of the document.
     """
     from rag.ingestion.queue import DOCUMENTS_AT_ONCE
 

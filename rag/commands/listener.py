@@ -1,4 +1,7 @@
-"""Let the server run commands for other processes on this machine, which use `rag.commands.running_server`."""
+"""Let the server run commands for other processes on this machine.
+
+These processes send their commands with `rag.commands.running_server`.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,7 @@ class CommandListener:
         self._thread.start()
 
     def stop(self) -> None:
-        """Accept no more commands, and end those running. May be called twice."""
+        """Accept no more commands, and end the running commands. May be called twice."""
         if self._stop.is_set():
             return
         self._stop.set()
@@ -147,7 +150,7 @@ class CommandListener:
 
 
 class Reply:
-    """Sends a command's output to the calling process. `cancel` is set when the calling process has gone."""
+    """Sends a command's output to the calling process. `cancel` is set when the calling process has ended."""
 
     def __init__(self, client: socket.socket) -> None:
         self.cancel = Event()

@@ -98,7 +98,10 @@ def add_parsers(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Run the command in the running server for this data folder if its settings match, else in this process."""
+    """Run the command in the running server for this data folder.
+
+    If no server runs or the server's settings differ, run the command in this process.
+    """
     arguments.tenant = arguments.tenant or settings.tenant
     arguments.reader_languages = terminal_languages()
     output = Terminal()
@@ -191,7 +194,7 @@ def ask_question(parts: Services, arguments: argparse.Namespace, output: Output,
 
 
 class WithoutBold:
-    """Removes Markdown's asterisks for bold from a streamed answer, which a terminal would show."""
+    """Removes Markdown's asterisks for bold text from a streamed answer, because a terminal would show them."""
 
     def __init__(self) -> None:
         #: An asterisk at the end of the last piece, perhaps half a mark.
@@ -349,7 +352,7 @@ def _parse_minimums(texts: list[str], figures: list[str]) -> dict[str, float]:
 
 
 def _report_too_low(runs: list[Run], least: dict[str, float]) -> int:
-    """Print metrics below their minimum, and return the exit status. A missing metric counts as too low."""
+    """Print the metrics below their minimum, and return the exit status. A missing metric counts as too low."""
     status = 0
     for run in runs:
         for name, value in least.items():

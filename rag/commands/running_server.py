@@ -1,6 +1,6 @@
-"""Run a command in the running server for a data folder, because everything is loaded there.
+"""Run a command in the running server for a data folder, because the server has everything loaded.
 
-The server listens on a Unix socket in a folder only the owner may enter, unreachable over a network
+The server listens on a Unix socket in a folder which only its owner may enter, unreachable over a network
 (`rag.commands.listener`). The command sends a JSON line and receives JSON lines: `{"is_taken": bool}`, then `{"out":
 text}` and `{"err": text}` while it runs, and `{"status": number}` at the end. This side imports only the standard
 library and the settings.
@@ -60,7 +60,7 @@ def socket_path(data_dir: Path) -> Path | None:
 
 
 def digest_of(settings: Settings) -> str:
-    """Hash the settings which affect commands, to compare them with the server's settings without sending secrets."""
+    """Hash the settings which affect commands. The hash is compared with the server's hash, without sending secrets."""
     values = {item.name: getattr(settings, item.name) for item in fields(settings) if item.name not in OF_THE_SERVER}
     return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
 
@@ -101,5 +101,5 @@ def run_in_server(arguments: argparse.Namespace, settings: Settings, output: Out
 
 
 def _read(line: bytes) -> dict[str, Any]:
-    """Parse a JSON line from the server; {} for an incomplete line, because the server has ended."""
+    """Parse a JSON line from the server. Return {} for an incomplete line, which means that the server has ended."""
     return dict(json.loads(line)) if line.endswith(b"\n") else {}

@@ -23,7 +23,7 @@ NO = ("no", "false", "0", "n")
 
 @dataclass(frozen=True, kw_only=True)
 class GoldenQuestion:
-    """A question and its expected answer."""
+    """A test question and its expected answer."""
 
     question: str
     #: Title or file name of the answering document; "" if only the answer counts.

@@ -51,7 +51,7 @@ REQUEST_TOKENS, REPLY_TOKENS = 1800, 250
 
 
 class Judge:
-    """Judge answers with the cheaper model, which also translates and tags. Thread-safe."""
+    """Judge answers with the cheaper chat model, which also translates and tags. Thread-safe."""
 
     def __init__(
         self,
@@ -84,7 +84,10 @@ class Judge:
     def share_supported(
         self, asker: Identity, profile: Profile, chat_log_id: UUID, answer: str, cited: Sequence[Citation]
     ) -> float | None:
-        """Return the fraction of sentences supported by the sources, 0 to 1; `None` if they were not judged."""
+        """Return the fraction of sentences supported by the sources, 0 to 1.
+
+        Returns `None` if the sentences were not judged.
+        """
         model = self._providers.translation_model_for(profile)
         if model is None or not cited or self._stop_spending(asker):
             return None
@@ -109,8 +112,9 @@ def messages_for(answer: str, cited: Sequence[Citation]) -> list[ChatMessage]:
 
 
 def share_of(reply: str) -> float | None:
-    """Return the fraction of supported sentences, 0 to 1, from the model's JSON reply; `None` if the reply has no
-    verdicts.
+    """Return the fraction of supported sentences, 0 to 1, from the model's JSON reply.
+
+    Returns `None` if the reply has no verdicts.
     """
     try:
         verdicts = [bool(row["supported"]) for row in json.loads(reply)["sentences"]]

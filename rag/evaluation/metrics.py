@@ -1,6 +1,7 @@
 """Measure answers against test questions, average a run's metrics, and compare two runs.
 
-Ranks refer to the chunks given to the answer, in order. A page counts only at the first rank.
+A rank is a chunk's position among the chunks given to the answer. A page found several times counts only at its first
+rank.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class EvaluatedAnswer:
 
 
 def figures_of(golden: GoldenQuestion, reply: EvaluatedAnswer) -> dict[str, float]:
-    """Measure an answer. Returns the metrics by name, without metrics which do not apply to the question."""
+    """Measure an answer. Return the metrics by name; metrics which do not apply to the question are left out."""
     figures: dict[str, float] = {"total_ms": float(reply.total_ms)}
     if reply.cost is not None:
         figures["cost"] = reply.cost
@@ -131,7 +132,7 @@ def _folded(text: str) -> str:
 
 
 def means(results: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Return each metric's mean over the results with this metric; for `total_ms`, the median."""
+    """Return each metric's mean over the results which have it. For `total_ms`, return the median."""
     summed = {}
     for name in FIGURES:
         values = [result[name] for result in results if name in result]
@@ -142,7 +143,10 @@ def means(results: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """A metric in two runs over the same questions. `low` and `high` are the difference's 95 % confidence interval."""
+    """A metric in two runs over the same questions.
+
+    `low` and `high` are the limits of the difference's 95 % confidence interval.
+    """
 
     figure: str
     questions: int
@@ -163,7 +167,8 @@ class Comparison:
 
 
 def compare(first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str, Any]]) -> list[Comparison]:
-    """Compare two runs with the paired bootstrap, which resamples questions together with both results.
+    """Compare two runs with the paired bootstrap, which resamples questions and keeps each question's two results
+    together.
 
     The intervals are percentiles of 10,000 resamples (Efron and Tibshirani, An Introduction to the Bootstrap, 1993,
     chapter 13).

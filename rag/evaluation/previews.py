@@ -1,7 +1,7 @@
 """Compare search results under a collection's current and changed settings, before saving the changes.
 
 Only retrieval runs, twice per question, and nothing is written. Paid search models are used only if the administrator
-asks for them; their calls are in the ledger.
+asks for them. Their calls are in the ledger.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Verdict = Literal["answered", "perhaps", "none"]
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOutcome:
-    """The hits which a search found for a question with certain settings, and whether they answer it."""
+    """The hits for a question under certain settings, and whether they answer the question."""
 
     verdict: Verdict
     passages: tuple[Citation, ...]
@@ -40,7 +40,7 @@ class SearchOutcome:
     problem: str = ""
 
     def without(self, other: SearchOutcome) -> tuple[Citation, ...]:
-        """Return the hits which are not among the hits of `other`."""
+        """Return the hits which `other` does not have."""
         other_ids = {passage.chunk_id for passage in other.passages}
         return tuple(passage for passage in self.passages if passage.chunk_id not in other_ids)
 
@@ -123,10 +123,10 @@ class Previews:
         *,
         with_paid_models: bool = False,
     ) -> list[Preview]:
-        """Search for each question with both profiles, and return the hits of both. For administrators. Raises
-        `DatabaseUnavailable`.
+        """Search for each question with both profiles, and return the hits of both. For administrators.
 
-        Without paid models, nothing is translated or reranked, the same as when a budget is spent.
+        Without paid models, nothing is translated or reranked, the same as when a budget is spent. Raises
+        `DatabaseUnavailable`.
         """
         require_admin(identity)
         profiles = [profile.model_copy(update={"spends": with_paid_models}) for profile in (before, after)]

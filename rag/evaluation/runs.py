@@ -1,11 +1,11 @@
 """Run test questions through the product, store each result, and compare runs.
 
-Every question takes the same path as a person's, and is logged for the evaluation. A result is stored before the next
+Every question is answered like a person's question, and is logged as an evaluation. A result is stored before the next
 question starts: an interrupted run continues at the next question, and pays for no answer twice.
 
-A single process at a time works on a run. It renews a claim in the run's row; a killed process's claim expires within a
-minute. If answers fail in a row, for example because a key is rejected, the run is interrupted too, because these
-failures say nothing about the documents.
+A single process at a time works on a run. The process renews a claim in the run's row; if the process is killed, the
+claim expires within a minute. If several answers in a row fail, for example because a key is rejected, the run is
+interrupted too, because these failures say nothing about the documents.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class Evaluations:
         return {row.id: golden_from_json(row.golden) for row in rows}
 
     def add_golden(self, who: Who, collection: Collection, questions: Sequence[GoldenQuestion]) -> None:
-        """Add test questions; a question in the same words replaces the earlier one. For administrators."""
+        """Add test questions. For administrators. A question with the same words as a stored question replaces it."""
         require_admin(who)
         with self._database.transaction(who) as connection:
             for question in questions:
@@ -174,8 +174,8 @@ class Evaluations:
     ) -> builtins.list[GoldenQuestion]:
         """Return proposed test questions, made from answers rated helpful, from gaps, or from documents.
 
-        Questions from documents were written by the tagging model or come from headings. They are proposed only if a
-        keyword search ranks their document first; the pages of that hit become the expected pages.
+        Questions from documents were written by the tagging model or come from headings. They are proposed only if
+        their document is the first hit in a keyword search. The hit's pages become the expected pages.
         """
         rows = self._database.fetch_all(
             who, f"golden_from_{source}", _Proposal, collection_id=collection_id, document_id=document_id,
@@ -228,9 +228,10 @@ class Evaluations:
         is_judged: bool = False,
         is_nightly: bool = False,
     ) -> UUID:
-        """Store a new run and return its id; `model` replaces the profile's chat model.
+        """Store a new run and return its id. Raises `InvalidInput`.
 
-        With `is_judged`, a model also judges the answers, which costs one paid call each. Raises `InvalidInput`.
+        `model` replaces the profile's chat model. With `is_judged`, a model also judges the answers, at one paid call
+        per answer.
         """
         if not golden:
             raise InvalidInput("There are no test questions. Add some, or name a file with test questions.")
@@ -255,8 +256,9 @@ class Evaluations:
     def interrupted(
         self, collection: Collection, profile: Profile, golden: Sequence[GoldenQuestion], *, since: datetime
     ) -> UUID | None:
-        """Return the latest unfinished nightly run with the same questions and settings, started after `since`, or
-        `None`.
+        """Return the latest unfinished nightly run, or `None`.
+
+        Only runs with the same questions and settings which started after `since` count.
         """
         overrides = {name: values[1] for name, values in profile_by_name(profile.name).differences(profile).items()}
         for run in self.runs(collection.tenant_id, collection.id):
@@ -279,7 +281,7 @@ class Evaluations:
 
         Stops when `cancel` is set, by default when the application stops; the current question is then asked again
         later. Raises `InvalidInput` while another process works on the run, `ProviderUnavailable` if several answers
-        fail in a row, `TenantSuspended`.
+        fail in a row, `TenantSuspended` for a suspended tenant.
         """
         self._control.stop_if_suspended(collection.tenant_id)
         with self._claimed(collection.tenant_id, run_id) as worker:
@@ -460,7 +462,7 @@ class Evaluations:
     def ask_again(self, identity: Identity, collection: Collection, question: str, profile: Profile) -> UUID:
         """Ask a question with another profile, and return the id of the log row.
 
-        It is logged for an evaluation, not as a person's question; the cost is in the ledger.
+        The question is logged as an evaluation, not as a person's question. Its cost is in the ledger.
         """
         return self._ask(collection, profile, GoldenQuestion(question=question), identity).chat_log_id
 

@@ -1,4 +1,4 @@
-"""Functions for chat programs: find the account, choose the collection, and shared sentences."""
+"""Functions for all chat programs: find the account, choose the collection, and give standard replies."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ def account_in_chat(database: Database, tenant_id: str, email: str) -> Identity 
 
 
 def is_repeated(database: Database, tenant_id: str, program: str, *delivery: str) -> bool:
-    """Record a delivery from a chat program; return whether this delivery was recorded before, by any process.
+    """Record a delivery from a chat program, and return whether the delivery was already recorded.
 
-    Deliveries are remembered for a day.
+    Deliveries recorded by all processes count. They are remembered for a day.
     """
     delivery_hash = hashlib.sha256("\n".join(delivery).encode()).digest()
     return not database.execute(tenant_id, "note_chat_delivery", program=program, delivery=delivery_hash)
 
 
 def choose_chat_collection(parts: Services, person: Identity, id_or_name: str | None, *, is_direct: bool) -> Collection:
-    """Choose the collection to search; outside direct messages, only collections open to the whole company.
+    """Choose the collection to search.
 
-    Raises `NotFound` for an unknown collection, and `NotAllowed` outside direct messages if the collection is
-    restricted to groups.
+    Outside direct messages, only collections open to the whole company are chosen. Raises `NotFound` for an unknown
+    collection, and `NotAllowed` outside direct messages if the collection is restricted to groups.
     """
     collection = choose_collection(parts, person, id_or_name)
     if is_direct or not collection.groups:

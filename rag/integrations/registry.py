@@ -58,7 +58,7 @@ def routes() -> list[Route]:
 
 
 def routes_of(endpoints: Iterable[Endpoint]) -> list[Route]:
-    """Convert endpoints to routes. A route imports the module with the first request."""
+    """Convert endpoints to routes. A route's module is imported at the first request."""
     from starlette.routing import Route  # only for the server
 
     from rag.api.routing import Later
@@ -81,12 +81,12 @@ def routers() -> list[APIRouter]:
 
 
 def refusals() -> Mapping[str, Refusal]:
-    """Return functions which convert an error to the format in a different protocol, by the protocol's path prefix."""
+    """Return functions which convert an error to a protocol's error format, by the protocol's path prefix."""
     return {prefix: named(write) for integration in integrations() for prefix, write in integration.refusals.items()}
 
 
 def paths_for_other_sites() -> frozenset[str]:
-    """Return the paths open without sign-in which accept requests from other sites' pages."""
+    """Return the paths which are open without sign-in and accept requests from pages on other sites."""
     return frozenset().union(*(integration.other_sites for integration in integrations()))
 
 
@@ -193,12 +193,12 @@ def automatic_backups(settings: Settings) -> AutomaticBackups | None:
 
 
 def backup_encryption(recipients: str) -> Encryption | None:
-    """Return the encryption for public keys, if any. Raises `SettingsError`, `PackagesMissing`."""
+    """Return a function which encrypts for public keys, if any. Raises `SettingsError`, `PackagesMissing`."""
     return _backup_function("encryption", recipients) if recipients else None
 
 
 def backup_decryption(identity: Path | None) -> Encryption | None:
-    """Return the decryption with the private keys in a file, if given. Raises `PackagesMissing`."""
+    """Return a function which decrypts with the private keys in a file, if given. Raises `PackagesMissing`."""
     return _backup_function("decryption", identity) if identity is not None else None
 
 
@@ -225,7 +225,7 @@ def pdf_exports() -> PdfExports | None:
 
 
 def start_tracing(environment: Mapping[str, str]) -> Callable[[], None]:
-    """Send traces if the environment names an endpoint for OpenTelemetry; return a function which stops.
+    """Send traces if the environment names an endpoint for OpenTelemetry. Return a function which stops this.
 
     Raises `PackagesMissing`.
     """
@@ -237,7 +237,10 @@ def start_tracing(environment: Mapping[str, str]) -> Callable[[], None]:
 
 
 def standbys(settings: Settings, database: Database) -> ReadServers:
-    """Return the configured standbys, connected; without standbys, an object which sends all reads to the primary."""
+    """Return the configured standbys, connected.
+
+    If no standby is configured, the returned object sends all reads to the primary.
+    """
     from rag.storage.database import PrimaryAlone
 
     servers = (

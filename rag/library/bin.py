@@ -88,8 +88,8 @@ class Bin:
         """Move documents to the bin: a published document with all versions, an unpublished version alone.
 
         They can no longer be found or opened. Returns how many of the given documents were moved. If `is_unconfirmed`,
-        only documents waiting for confirmation are moved, and `InvalidInput` is raised if there are none. Raises
-        `SignInAgain`.
+        only documents waiting for confirmation are moved, and `InvalidInput` is raised if no document is waiting.
+        Raises `SignInAgain`.
         """
         require_admin(identity)
         require_recent(self._database, identity)
@@ -133,10 +133,10 @@ class Bin:
         return self._database.fetch_all(who, "binned_collections", BinnedCollection)
 
     def take_collection_back(self, identity: Identity, collection_id: UUID) -> builtins.list[str]:
-        """Restore a collection and the documents deleted with it.
+        """Restore a collection and the documents deleted with it. Raises `NotFound`.
 
-        Returns the reasons why some documents stayed in the bin. If a different collection has the name by now, the day
-        of deletion is added to the name. Raises `NotFound`.
+        Returns the reasons why some documents stayed in the bin. If a different collection uses the name by now, the
+        day of deletion is added to the restored collection's name.
         """
         require_admin(identity)
         where = {"collection_id": collection_id}
@@ -178,9 +178,9 @@ class Bin:
         return [*problems]
 
     def take_back(self, identity: Identity, document_id: UUID) -> None:
-        """Restore a document with its versions. A published document is searchable again at once.
+        """Restore a document with its versions. A published document is searchable again immediately.
 
-        If the collection's embedding model has changed, the document is estimated and waits for confirmation instead.
+        If the collection's embedding model has changed, the document gets a new estimate and waits for confirmation.
         Raises `NotFound`, and `InvalidInput` if a document with the same content was added meanwhile.
         """
         require_admin(identity)
@@ -228,8 +228,9 @@ class Bin:
         return self._delete(identity, document_ids)
 
     def empty(self, tenant_id: str) -> int:
-        """Delete entries permanently after thirty days in the bin, and queue the next run. Returns the number of
-        deleted versions.
+        """Delete entries permanently after thirty days in the bin. Returns the number of deleted versions.
+
+        Also queues the next run.
         """
         return self._delete(tenant_id, ())
 

@@ -1,4 +1,7 @@
-"""Manage collections. Each has a profile and an embedding model; administrators may override single settings."""
+"""Manage collections.
+
+Each collection has a profile and an embedding model. Administrators may override single settings of the profile.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,10 @@ LANGUAGES: Mapping[str, str] = {
 
 
 class CollectionLibrary:
-    """Read and change collections in all tenants. Changes need an administrator; reads return what `who` may read."""
+    """Read and change collections in all tenants.
+
+    Changes need an administrator. Reads return only the collections which `who` may read.
+    """
 
     def __init__(self, database: Database, providers: Providers) -> None:
         self._database = database
@@ -69,9 +75,10 @@ class CollectionLibrary:
     ) -> Collection | None:
         """Return the collection with this id or name, else the default collection; `None` if no collection is readable.
 
-        The default is the API key's collection. For other callers, the default is the oldest collection with searchable
-        documents, else the oldest collection; collections with the profile `hr` are preferred. With `in_chat`, the
-        collection which this person asked last is preferred. `profile` allows only collections with this profile.
+        For an API key, the default is the key's collection. For other callers, the default is the oldest collection
+        with searchable documents, else the oldest collection; collections with the profile `hr` are preferred. With
+        `in_chat`, the collection which this person asked last is preferred. `profile` allows only collections with this
+        profile.
         """
         return self._database.fetch_one(
             who,
@@ -88,9 +95,7 @@ class CollectionLibrary:
         self._database.execute(who, "note_last_collection", collection_id=collection.id)
 
     def contents(self, who: Who) -> dict[UUID, CollectionContents]:
-        """Return the counts for each collection: documents, pages, chunks, conversations and people; by
-        collection id.
-        """
+        """Return each collection's counts by collection id: documents, pages, chunks, conversations and people."""
         rows = self._database.fetch_all(who, "collection_contents", CollectionContents, collection_id=None)
         return {contents.collection_id: contents for contents in rows}
 
@@ -138,9 +143,9 @@ class CollectionLibrary:
         """Create a collection.
 
         By default, the embedder is the profile's if configured, and the language is the profile's answer language, else
-        English. `is_as_source` adds overrides with which the profile follows its source document exactly.
+        English. With `is_as_source`, settings are overridden to follow the profile's source document exactly.
 
-        Raises `InvalidInput` for a name in use, an unknown profile or language, or an embedder that is not configured.
+        Raises `InvalidInput` for a name in use, an unknown profile or language, or an embedder which is not configured.
         """
         require_admin(identity)
         clean_name = collection_name(name)
@@ -173,9 +178,10 @@ class CollectionLibrary:
         language: str | None = None,
         groups: Sequence[str] | None = None,
     ) -> Collection:
-        """Change a collection's name, language, or reader groups; with an empty list, everybody may read it.
+        """Change a collection's name, language, or reader groups.
 
-        Raises `NotFound`, and `InvalidInput` for a name in use.
+        If the list `groups` is empty, everybody may read the collection. Raises `NotFound`, and `InvalidInput` for a
+        name in use.
         """
         require_admin(identity)
         clean_name = None if name is None else collection_name(name)
@@ -204,7 +210,7 @@ class CollectionLibrary:
         """Override settings in the collection's profile, and reset the settings in `resets`.
 
         Values equal to the profile's are not stored. Raises `NotFound`, and `InvalidInput` for invalid or contradicting
-        values, without changing anything.
+        values, before changing anything.
         """
         require_admin(identity)
         with (

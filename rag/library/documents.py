@@ -1,6 +1,6 @@
 """Manage documents for pages and API: upload, confirm, view, retry, delete.
 
-Long work is queued in the transaction of the request.
+Long work is queued, in the transaction with the request's changes.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ MOST_GENERATED = 4
 
 
 def _interleave(lists: Sequence[Sequence[Any] | None]) -> Questions:
-    """Return lists of questions interleaved, without blank entries: [a, b] and [c, d] give [a, c, b, d]."""
+    """Merge lists of questions in turn, without blank entries: [a, b] and [c, d] give [a, c, b, d]."""
     question_lists = [[q for q in questions or () if isinstance(q, str) and q.strip()] for questions in lists]
     longest = max((len(questions) for questions in question_lists), default=0)
     return [questions[place] for place in range(longest) for questions in question_lists if place < len(questions)]
@@ -136,7 +136,7 @@ def _interleave(lists: Sequence[Sequence[Any] | None]) -> Questions:
 class DocumentLibrary(CollectionLibrary):
     """Read and change documents and collections in all tenants.
 
-    Changes need an administrator; reads return what `who` may read.
+    Changes need an administrator. Reads return only data which `who` may read.
     """
 
     def __init__(
@@ -178,7 +178,8 @@ class DocumentLibrary(CollectionLibrary):
         """Store a file, queue its ingestion, and return the document.
 
         A file with a known name but new content becomes the next version. Files attached to an email or PDF become
-        documents in a folder named after the file. A failed document with the same content is tried again instead.
+        documents in a folder named after the file. If a failed document has the same content, this document is retried,
+        and no new document is added.
 
         Raises `InvalidInput` for metadata outside the collection's filters, and a `DocumentError` for an unusable file:
         `PasswordNeeded` and `PasswordWrong` ask for a password; `DocumentAlreadyStored` has `document_id` and `title`
@@ -203,7 +204,7 @@ class DocumentLibrary(CollectionLibrary):
         return self.get(identity, added[0])
 
     def confirm(self, identity: Identity, document_id: UUID) -> Document:
-        """Confirm a document's estimate and queue the processing. A repeated call has no effect. Returns the document.
+        """Confirm a document's estimate, queue the processing, and return the document. A repeated call has no effect.
 
         When processed, the document replaces the published version, even a later version. Raises `BudgetSpent` if
         processing costs money and the company's budget for this month is spent.
@@ -219,8 +220,9 @@ class DocumentLibrary(CollectionLibrary):
         return self.get(identity, document_id)
 
     def confirm_all(self, identity: Identity, *, until: datetime) -> int:
-        """Confirm the estimates made up to `until`, when the person saw the total. Returns the number of
-        documents.
+        """Confirm all estimates made up to `until`. Return how many documents were confirmed.
+
+        `until` is the time at which the person saw the total.
         """
         require_admin(identity)
         with self._database.transaction(identity) as connection:
@@ -263,8 +265,9 @@ class DocumentLibrary(CollectionLibrary):
             raise NotFound
 
     def _remove(self, identity: Identity, document_id: UUID, statuses: Sequence[DocumentStatus] | None) -> bool:
-        """Delete a document if its state is in `statuses`; with `None`, in any state. Returns whether a document was
-        deleted.
+        """Delete a document if `statuses` contains the document's state. Return whether a document was deleted.
+
+        If `statuses` is `None`, documents in any state are deleted.
         """
         require_admin(identity)
         tenant_id = identity.tenant_id
@@ -285,9 +288,10 @@ class DocumentLibrary(CollectionLibrary):
             self._removals.run(tenant_id)
 
     def delete_collection(self, identity: Identity, collection_id: UUID, *, confirmed_name: str) -> None:
-        """Delete a collection with its documents and conversations. `confirmed_name` has to be the collection's name.
+        """Delete a collection with its documents and conversations. Questions and costs stay in the analytics.
 
-        Questions and costs stay in the analytics. Raises `InvalidInput` for a wrong name, `NotFound`, `SignInAgain`.
+        `confirmed_name` has to be the collection's name. Raises `InvalidInput` for a wrong name, `NotFound`,
+        `SignInAgain`.
         """
         require_admin(identity)
         require_recent(self._database, identity)
@@ -336,7 +340,7 @@ class DocumentLibrary(CollectionLibrary):
         limit: int | None = None,
         offset: int = 0,
     ) -> Documents:
-        """List documents, newest first: published versions, and versions in progress."""
+        """List documents, newest first. Superseded versions are left out."""
         return list_documents(
             self._database, who, collection_id=collection_id, status=status, limit=limit, offset=offset
         )
@@ -382,7 +386,7 @@ class DocumentLibrary(CollectionLibrary):
         return self.get(who, replaced_id) if replaced_id is not None else None
 
     def differing_pages(self, who: Who, document: Document, other: Document) -> PageNumbers:
-        """Return the page numbers of pages whose texts differ, ignoring whitespace."""
+        """Return the page numbers at which two documents have different texts, ignoring whitespace."""
         ours = {page.number: page.text.split() for page in self.pages(who, document.id)}
         theirs = {page.number: page.text.split() for page in self.pages(who, other.id)}
         return sorted(number for number in {*ours, *theirs} if ours.get(number) != theirs.get(number))
@@ -428,7 +432,7 @@ class DocumentLibrary(CollectionLibrary):
         return self._database.fetch_all(identity, "find_refused_files", RefusedFile, account_id=identity.account_id)
 
     def dismiss_refused(self, identity: Identity, file_id: UUID | None = None) -> None:
-        """Remove a refused file from the person's list, by default all."""
+        """Remove a refused file from the person's list. Without `file_id`, remove all."""
         self._database.execute(identity, "drop_refused_files", account_id=identity.account_id, file_id=file_id)
 
     def with_words(self, who: Who, text: str) -> tuple[UUID, ...]:
@@ -436,13 +440,13 @@ class DocumentLibrary(CollectionLibrary):
         return tuple(documents_with_words(self._database, who, [c.id for c in self.collections(who)], text))
 
     def count_found(self, who: Who, filters: DocumentFilters) -> tuple[int, datetime | None]:
-        """Count the documents which match the filters; also return when the newest was added."""
+        """Count the documents which match the filters. Return the count, and when the newest document was added."""
         with self._database.transaction(who) as connection:
             row = connection.execute(queries["library_count"], filters.parameters()).fetchone()
         return row or (0, None)
 
     def shares(self, who: Who, filters: DocumentFilters) -> tuple[int, int]:
-        """Count the matching documents which can be retried, and matching documents without tags."""
+        """Return two counts for the matching documents: documents which can be retried, and documents without tags."""
         with self._database.transaction(who) as connection:
             row = connection.execute(queries["library_shares"], filters.parameters()).fetchone()
         return row or (0, 0)
@@ -466,9 +470,7 @@ class DocumentLibrary(CollectionLibrary):
         return [replace(row, status=DocumentStatus(row.status)) for row in rows]
 
     def at_work(self, who: Who, *, limit: int) -> tuple[dict[UUID, DocumentStatus], int]:
-        """Return the states of at most `limit` documents being processed, by id, and the total number being
-        processed.
-        """
+        """Return the documents being processed: states by id, for at most `limit` documents, and the total number."""
         with self._database.transaction(who) as connection:
             rows = connection.execute(queries["documents_at_work"], {"limit": limit}).fetchall()
             total = len(rows)
@@ -539,7 +541,7 @@ class DocumentLibrary(CollectionLibrary):
         return int(self._database.fetch_value(who, "count_chunks", document_id=document_id))
 
     def original(self, who: Who, document_id: UUID) -> bytes:
-        """Return a document's file; a password was removed at upload. Raises `NotFound`."""
+        """Return a document's file. Raises `NotFound`. The file needs no password: a password was removed at upload."""
         document = self.get(who, document_id)
         if not document.file_path:
             raise NotFound("This document was added without a file. You can find its text on its pages.")
@@ -563,9 +565,9 @@ class DocumentLibrary(CollectionLibrary):
     ) -> Questions:
         """Suggest questions answered by the collection, from many different documents.
 
-        `other_ids` are further collections; `document_ids` limits the documents. `languages` are the reader's,
-        preferred first (ISO 639-1; "ko-KR" counts as "ko"). Questions in the reader's languages come first, then
-        questions in the collection's language, then the rest.
+        `other_ids` are further collections; `document_ids` limits the documents. `languages` are the reader's
+        languages, preferred first (ISO 639-1; "ko-KR" counts as "ko"). Questions in the reader's languages come first,
+        then questions in the collection's language, then the rest.
         """
         rows = self._database.fetch_all(
             who,
@@ -619,8 +621,9 @@ class DocumentLibrary(CollectionLibrary):
         return state or QueueState(waiting=0, later=0, running=0, next_try_at=None)
 
     def meaning_totals(self, tenant_id: str) -> MeaningTotals:
-        """Count chunks, and chunks with vectors from the built-in embedding model; both are 0 if the model is not
-        installed.
+        """Count chunks, and chunks with vectors from the built-in embedding model.
+
+        If the model is not installed, both counts are 0.
         """
         if self._providers.meaning is None:
             return MeaningTotals(passages=0, done=0)

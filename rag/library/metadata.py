@@ -62,7 +62,7 @@ class Reminders:
 
 @dataclass(frozen=True, kw_only=True)
 class Shelves:
-    """The folders and tags in use, each with the document count. A folder's count leaves out subfolders."""
+    """The folders and tags in use, each with the document count. A folder's count does not include subfolders."""
 
     folders: dict[str, int]
     tags: dict[str, int]
@@ -75,11 +75,11 @@ class DocumentMetadata:
         self._database = database
 
     def change(self, identity: Identity, document_ids: Sequence[UUID], changes: MetadataChanges) -> None:
-        """Apply changes to all versions of these documents. A title can be given only to a single document.
+        """Apply changes to all versions of these documents. Only a single document can be given a title.
 
-        After a new title, folder or language the document is indexed again; after a new title or language, its vectors
-        from the built-in embedding model are made again in the background. Raises `InvalidInput`, and `NotFound` if no
-        document exists.
+        After a new title, folder or language, the document is indexed again. After a new title or language, its vectors
+        from the built-in embedding model are computed again in the background. Raises `InvalidInput`, and `NotFound` if
+        no document exists.
         """
         require_admin(identity)
         if changes.title is not None and len(document_ids) != 1:
@@ -169,8 +169,9 @@ class DocumentMetadata:
         return Shelves(folders=counts["folder"], tags=counts["tag"])
 
     def reminders(self, who: Who, *, owner_id: UUID | None = None) -> Reminders:
-        """Count the searchable documents which have expired and which are due for review; by default all owners'
-        documents.
+        """Count the searchable documents which have expired, and the documents due for review.
+
+        `owner_id` counts only this person's documents.
         """
         reminders = self._database.fetch_one(who, "library_reminders", Reminders, owner_id=owner_id)
         return reminders or Reminders(expired=0, to_review=0)
@@ -182,7 +183,7 @@ class DocumentMetadata:
         return self._database.fetch_all(identity, "find_views", SavedView, account_id=identity.account_id)
 
     def save_view(self, identity: Identity, name: str, filters: DocumentFilters) -> None:
-        """Save filters under a name, replacing a view with the same name. Raises `InvalidInput`."""
+        """Save filters under a name. A view with the same name is replaced. Raises `InvalidInput`."""
         name = " ".join(name.split())
         if not 1 <= len(name) <= LONGEST_VIEW_NAME:
             raise InvalidInput(f"Give the view a name of at most {LONGEST_VIEW_NAME} characters.")
@@ -200,7 +201,7 @@ class DocumentMetadata:
 
 
 def filters_to_json(filters: DocumentFilters) -> dict[str, Any]:
-    """Convert filters to JSON, without `found_ids`, because a saved view searches its text again."""
+    """Convert filters to JSON. `found_ids` is left out, because a saved view searches for the text again."""
     values = {
         "text": filters.text,
         "statuses": [status.value for status in filters.statuses],

@@ -1,7 +1,7 @@
 """Draw pages of PDFs and images, only for people who may read the document.
 
-Every call asks the database, even if the image is cached: row-level security returns a document only within the tenant,
-and only to groups with access to the collection. The sandbox draws an image when it is first needed.
+Every call asks the database, even if the image is cached. Row-level security returns a document only within the tenant,
+and only to groups with access to the collection. The sandbox draws an image at the first request.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class PageImages:
     def draw(
         self, who: Who, document_id: UUID, page: int, *, highlight: str = "", sentence: str = "", scale: float = 2.0
     ) -> bytes:
-        """Render a page as PNG at `scale` times 72 dpi. The text `highlight` is highlighted, and `sentence` within it
-        more strongly.
+        """Render a page as PNG at `scale` times 72 dpi.
 
-        Raises `NotFound` for a missing page or an unreadable document, `DocumentError` if rendering fails.
+        The text `highlight` is highlighted, and the `sentence` in this text more strongly. Raises `NotFound` for a
+        missing page or an unreadable document, `DocumentError` if rendering fails.
         """
         document = readable_document(self._database, who, document_id)
         if not may_be_pictures(document):

@@ -1,4 +1,4 @@
-"""Find documents which contain given words, and the positions in a document, without paid calls."""
+"""Find documents which contain given words, and the places in a document, without paid calls."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ AROUND = 70
 
 @dataclass(frozen=True)
 class Finding:
-    """A match for searched words in a document: page, surrounding text, and the words as written."""
+    """A match for searched words in a document: the page, the surrounding text, and the words as written."""
 
     page: int
     text: str
@@ -60,9 +60,10 @@ class Finding:
 
 
 def find_in_pages(pages: Sequence[DocumentPage], text: str, *, limit: int) -> list[Finding]:
-    """Find `text` literally; without any match, find the words in `text` on pages which contain them all.
+    """Find `text` literally in pages.
 
-    A word also matches the beginning of a longer word: "holiday" finds "holidays".
+    If the pages do not contain the whole text, the words are found on pages which contain them all. A word also matches
+    the beginning of a longer word: "holiday" finds "holidays".
     """
     words = text.split()
     if not words:
@@ -77,8 +78,9 @@ def find_in_pages(pages: Sequence[DocumentPage], text: str, *, limit: int) -> li
 
 
 def page_with_words(pages: Sequence[DocumentPage], text: str) -> int:
-    """Return the page which contains `text` exactly, else the page with most words in any form, else the first
-    page.
+    """Return the page on which `find_in_pages` finds `text`.
+
+    If the text is not found, return the page with most words in any form, else the first page.
     """
     if places := find_in_pages(pages, text, limit=1):
         return places[0].page

@@ -43,9 +43,9 @@ class Versions:
         return sorted(versions, key=lambda version: -version.version)
 
     def restore(self, identity: Identity, document_id: UUID) -> Document:
-        """Publish an earlier version again, at once and without cost.
+        """Publish an earlier version again, immediately and without cost.
 
-        If the collection's embedding model has changed, the version is estimated and waits for confirmation instead.
+        If the collection's embedding model has changed, the version gets a new estimate and waits for confirmation.
         Raises `NotFound`, and `InvalidInput` unless the version was superseded.
         """
         job = self._job(identity, document_id)
@@ -72,7 +72,8 @@ class Versions:
         """Run a processing step again for a searchable document, and return the document being processed.
 
         Chunking and embedding create a new version from the same file, which is estimated and waits for confirmation.
-        Tagging changes the published version: missing tags, or all. Raises `InvalidInput` if there is nothing to do.
+        Tagging changes the published version: all tags or, with `only_missing`, only missing tags. Raises
+        `InvalidInput` if the step is not needed.
         """
         job = self._job(identity, document_id)
         document = job.document
@@ -114,9 +115,9 @@ class Versions:
     ) -> Document:
         """Read a document's file again, with text recognition if needed, and return the document being read.
 
-        A published document stays searchable: a new version is created and estimated, and waits for confirmation if the
-        estimate is above `confirmed_up_to`, in US dollars. For a failed document, or a document awaiting recognition,
-        no new version is created. Raises `InvalidInput` while the document is being processed.
+        A published document stays searchable, and the file is read into a new version. This version waits for
+        confirmation if its estimate is above `confirmed_up_to`, in US dollars. For a failed document, or a document
+        awaiting recognition, no new version is created. Raises `InvalidInput` while the document is being processed.
         """
         job = self._job(identity, document_id)
         document = job.document

@@ -4,8 +4,8 @@ A call is recorded before it starts. If the process dies, the calls left open ar
 the abandoned question is found.
 
 Each charge is written to the ledger when known. While the reader still waits for the first words, a charge is written
-together with the next call's record, which saves a round trip. If writing fails, the next write includes the charge;
-the last chance is when the question's log row is closed.
+together with the next call's record, which saves a round trip. If writing fails, the next write includes the charge.
+The last write is at the end, when the question's log row is completed.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ class Bill:
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Inside the `with` block, charge paid calls made by searches to this bill (see `open_bill`).
+        """Charge paid calls made by searches inside the `with` block to this bill (see `open_bill`).
 
-        The block must not yield to a caller.
+        The block must not contain a `yield` to a caller.
         """
         token = _bill.set(self)
         try:
@@ -78,7 +78,7 @@ class Bill:
 
     @contextmanager
     def paying(self, operation: Operation, *, line: str = "") -> Iterator[None]:
-        """Inside the `with` block, record each request before it starts, and charge requests without a result.
+        """Inside the `with` block, record each request before the request starts, and charge requests without a result.
 
         `line` names the field in `CostDetails`.
         """
@@ -87,13 +87,14 @@ class Bill:
             yield
 
     def begin(self, operation: Operation, name: str, expected: Usage) -> UUID | None:
-        """Record a call before it starts, and return the record's id. The base class stores nothing, and returns
-        `None`.
+        """Record a call before it starts, and return the record's id.
+
+        The base class stores nothing, and returns `None`.
         """
         return None
 
     def keep_alive(self, call_id: UUID | None) -> None:
-        """Show that a long call is still running, to prevent an estimated charge.
+        """Show that a long call is still running; if not shown, the estimated cost is charged.
 
         Call this for each piece in a stream.
         """
@@ -211,9 +212,7 @@ class QuestionBill(Bill):
         return call_id
 
     def write(self) -> None:
-        """Write all charges now, and from now on each charge immediately. Called when the reader has the first
-        words.
-        """
+        """Write all charges now, and each further charge immediately. Called when the reader has the first words."""
         self._is_awaited = False
         self.write_known()
 
@@ -223,7 +222,7 @@ class QuestionBill(Bill):
             self._write()
 
     def settle(self) -> None:
-        """Charge requests which are still open by estimate, and write all charges. Raises `DatabaseUnavailable`."""
+        """Charge open requests at their estimated cost, and write all charges. Raises `DatabaseUnavailable`."""
         # Open requests were lost by a fault in the product, but the provider may have billed them.
         for _, operation, expected in tuple(self._sent):
             self.charge(operation, expected)

@@ -68,7 +68,7 @@ class Budget:
 
     @property
     def asks(self) -> bool:
-        """Whether the person must agree before more is spent on their questions this month."""
+        """Whether the person must agree before their questions may cost more this month."""
         if self.ask_share is None or self.has_agreed or self.is_spent:
             return False
         return self.spent >= self.amount * self.ask_share
@@ -79,7 +79,7 @@ class Budget:
 
 
 class BudgetShares(BaseModel):
-    """Percentages to be spent before administrators are warned, and before people are asked; `None`: never."""
+    """The budget percentages at which administrators are warned and people are asked. `None` means never."""
 
     warn_percent: Annotated[
         int, Field(title=N_("Warn administrators when this share of the budget is spent (%)"), ge=0, le=100), "percent"
@@ -112,14 +112,17 @@ class Budgets:
         return self._states(_tenant_of(who), for_all=True)
 
     def may_hold(self, identity: Identity) -> bool:
-        """Whether this person may have a budget. False for a few seconds after no budget was found, to save queries."""
+        """Whether this person may have a budget.
+
+        If no budget was found, the answer is False for some seconds, to save queries.
+        """
         looked = self._without.get((identity.tenant_id, identity.account_id), -math.inf)
         return self._clock() - looked >= LOOKED_AGAIN_SECONDS
 
     def spent_for(self, identity: Identity) -> Budget | None:
         """Return a budget which is spent, or for which this person must agree before further spending; else `None`.
 
-        When a different process sets the first budget, this takes effect within seconds.
+        If a different process sets the company's first budget, the budget takes effect within seconds.
         """
         if not self.may_hold(identity):
             return None
@@ -149,7 +152,7 @@ class Budgets:
         )
 
     def check_company(self, who: Who) -> None:
-        """Raise `BudgetSpent` if the company's budget is spent, because documents must wait then."""
+        """Raise `BudgetSpent` if the company's budget is spent, because processing documents must wait then."""
         if any(budget.is_spent for budget in self._states(_tenant_of(who)) if budget.scope == "company"):
             raise BudgetSpent(
                 "The company's budget for this month is spent. An administrator can raise it on the page Prices."
@@ -169,7 +172,7 @@ class Budgets:
     def why_to_ask(self, tenant_id: str, cost: Decimal | None) -> str:
         """Return the reason why a document's cost needs approval; "" if the company's budget covers the cost.
 
-        If `cost` is `None`, because no price is known, approval is only needed if the budget is already exceeded.
+        For an unknown cost (`None`), approval is only needed if the budget is already exceeded.
         """
         broken = self.broken_by(tenant_id, cost or Decimal(0)) if cost != 0 else None
         if broken is None:

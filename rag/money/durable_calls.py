@@ -2,7 +2,7 @@
 
 A row is committed before the call, and removed in the transaction with the result and the ledger row. The row's id is
 the call's idempotency key: if the call is repeated after a kill, a provider with support for keys does not bill it
-again. For other providers, the document counts repeated calls; each kill may double-bill at most the calls in flight.
+again. For other providers, each kill may double-bill the calls in flight, and the document counts the repeated calls.
 
 Every possibly billed call is in the ledger. A failed attempt is recorded when it fails. An attempt by a killed process
 is recorded with the expected cost, when the call is repeated or given up.
@@ -59,7 +59,7 @@ class _SentCall:
 
 
 class DurableCalls:
-    """Make calls through the gate, which limits simultaneous calls, with a database row for each. Thread-safe."""
+    """Make calls through the gate, which limits simultaneous calls. Each call has a database row. Thread-safe."""
 
     def __init__(self, database: Database, ledger: Ledger, gate: CallGate, wait: Wait) -> None:
         """`wait` sleeps for the given seconds.
@@ -76,15 +76,13 @@ class DurableCalls:
 
     @property
     def threads(self) -> int:
-        """Return how many threads are useful: the allowed number of simultaneous calls, plus a few which
-        prepare calls.
-        """
+        """Return the useful number of threads: the allowed simultaneous calls, plus a few which prepare calls."""
         return self.gate.maximum + PREPARED
 
     def receipt(self, payer: Payer, operation: Operation, known_by: Sequence[str]) -> Receipt:
         """Create an empty receipt, to be settled when the calls' result is stored.
 
-        After a kill, owner, operation, model and the texts in `known_by` identify the call.
+        After a kill, a call is recognised by owner, operation, model and the texts in `known_by`.
         """
         return Receipt(self, payer, operation, known_by)
 
@@ -152,10 +150,7 @@ class DurableCalls:
         return len(rows)
 
     def _key(self, owner_id: UUID, operation: Operation, digest: str) -> tuple[UUID, str, str]:
-        """Return a unique key for a call.
-
-        If the same texts are sent in two calls at the same time, the keys differ.
-        """
+        """Return a unique key for a call. Two calls at the same time have different keys, even for the same texts."""
         with self._lock:
             key, number = (owner_id, str(operation), digest), 1
             while key in self._open:
@@ -219,7 +214,7 @@ class Receipt:
         return value
 
     def settle(self, connection: Connection) -> None:
-        """Record the cost for all calls, in the transaction with the result; without calls, do nothing.
+        """Record the cost for all calls, in the transaction with the result. Do nothing without calls.
 
         The cost is recorded even if the document has been deleted.
         """
@@ -238,7 +233,7 @@ class DurableEmbedder(EmbedderWrapper):
     def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
         """Return the texts' embeddings, made in a single call and checked.
 
-        `usages` is empty, because the receipt has them. Raises the errors raised by `generate_embeddings_batch`.
+        `usages` is empty, because the usage is on the receipt. Raises the errors raised by `generate_embeddings_batch`.
         """
 
         def embed() -> Embeddings:

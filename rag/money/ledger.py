@@ -82,10 +82,9 @@ class Ledger:
         *,
         finished: Iterable[Finished] = (),
     ) -> UUID:
-        """Record a question's call with the expected usage before it is made; also write the charges for `finished`
-        calls.
+        """Record a question's call with the expected usage, before the call is made, and return an id for `finish`.
 
-        If this process is killed, the expected usage is charged. Returns an id for `finish`.
+        If this process is killed, the expected usage is charged. The charges for `finished` calls are written too.
         """
         statements = self._finishing(tenant_id, finished, chat_log_id)
         row = {
@@ -112,13 +111,14 @@ class Ledger:
         return UUID(str(self._database.fetch_value(tenant_id, "begin_paid_call", **row)))
 
     def keep_alive(self, tenant_id: str, call_id: UUID) -> None:
-        """Keep a recorded call open. After a minute without this, the expected usage is charged."""
+        """Keep a recorded call open. If this is not called for a minute, the expected usage is charged."""
         self._database.execute(tenant_id, "resend_paid_call", id=call_id)
 
     def finish_for_collection(self, tenant_id: str, call_id: UUID, charge: Charge | None) -> None:
         """Insert a recorded call's charge and remove the record.
 
-        A missing record means the call took too long and the expected usage was charged: then no charge is inserted.
+        If the record is missing, the charge is not inserted: the call took too long, and the expected usage was
+        charged.
         """
         with self._database.transaction(tenant_id) as connection:
             is_open = connection.execute(queries["finish_paid_call"], {"id": call_id}).rowcount > 0
@@ -148,7 +148,7 @@ class Ledger:
     def document_costs(self, tenant_id: str, document_id: UUID) -> ProcessingCosts:
         """Return the cost to process a document, by step.
 
-        A step with an unpriced call has the cost `None`, and so has the total. Chunking only costs something if
+        If a step has an unpriced call, the step's cost and the total are `None`. Chunking only costs something if
         sentences are embedded to find topic changes.
         """
         rows = self._database.fetch_all(tenant_id, "costs_of_document", _OperationCost, document_id=document_id)

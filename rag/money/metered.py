@@ -1,6 +1,7 @@
 """Wrap models to put each call on a bill: callers need not handle costs.
 
-A request is recorded before it is sent, and charged with the provider's token count afterwards, even after a failure.
+A request is recorded before sending. Afterwards, even after a failure, the request is charged with the provider's token
+count.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class MeteredChatModel:
     ) -> None:
         """`line` names the field in `CostDetails`; by default the operation decides.
 
-        `name` identifies a streamed call in the ledger, by default with `line`.
+        `name` identifies a streamed call in the ledger; the default is `line`.
         """
         self.provider = model.provider
         self.model = model.model
@@ -126,7 +127,10 @@ class MeteredEmbedder(EmbedderWrapper):
         self._operation: Operation = operation
 
     def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
-        """Return the texts' embeddings. `usages` is empty, because the bill has them. Raises the embedder's errors."""
+        """Return the texts' embeddings. Raises the embedder's errors.
+
+        `usages` is empty, because the usage is on the bill.
+        """
         with self._bill.paying(self._operation):
             embeddings = self._inner.embed(texts, purpose=purpose)
         for usage in embeddings.usages if self.is_paid else ():

@@ -53,10 +53,11 @@ LONGEST_MODEL = 200
 
 
 def charge(operation: Operation, usage: Usage, overrides: Mapping[str, Any] | None = None) -> Charge:
-    """Price a call, and return the charge with the unit prices used. The cost is `None` if a used unit has no price.
+    """Price a call, and return the charge with the unit prices used.
 
-    `overrides` are a tenant's prices (`read_prices`), by model and unit in US dollars: `{"rerank-v3.5": {"search_unit":
-    "0.001"}, "gpt-4o": {"input_mtok": "2.0"}}`. Units left out have their list price.
+    The cost is `None` if a used unit has no price. `overrides` are a tenant's prices (`read_prices`), by model and unit
+    in US dollars: `{"rerank-v3.5": {"search_unit": "0.001"}, "gpt-4o": {"input_mtok": "2.0"}}`. Units without an
+    override have their list price.
     """
     if usage.provider in FREE_PROVIDERS:
         return Charge(operation=operation, usage=usage, cost=Decimal(0), unit_prices={"source": "runs locally"})
@@ -139,9 +140,10 @@ class TenantPrices:
         ]
 
     def set(self, who: Who, model: str, unit: str, price: Decimal | str | None, valid_from: date | None = None) -> None:
-        """Set the tenant's price in US dollars from a day on, by default today; `None` restores the list price.
+        """Set the tenant's price in US dollars from a day on, by default today.
 
-        For administrators who signed in recently. Raises `NotAllowed`, `SignInAgain`, `InvalidInput`.
+        If `price` is `None`, the list price is restored. For administrators who signed in recently. Raises
+        `NotAllowed`, `SignInAgain`, `InvalidInput`.
         """
         require_admin(who)
         require_recent(self._database, who)
@@ -159,7 +161,7 @@ class TenantPrices:
 
 
 def read_prices(connection: Connection) -> Mapping[str, Any]:
-    """Read the tenant's prices valid today, by model and unit; possibly empty."""
+    """Read the tenant's prices valid today, by model and unit. The result may be empty."""
     row = connection.execute(queries["tenant_prices"]).fetchone()
     return row[0] if row else {}
 
@@ -230,7 +232,7 @@ def _own_price(price: Decimal | str | None) -> Decimal | None:
 
 
 def retirement_notice(model: str, today: date) -> str | None:
-    """Return a sentence if the provider retires this model within 180 days, or already has; else `None`."""
+    """Return a sentence if the provider retires this model within 180 days, or has retired the model; else `None`."""
     for entry in _table()["retirement"]:
         if model not in entry["models"]:
             continue
@@ -284,7 +286,7 @@ def _listed_prices(usage: Usage) -> tuple[Prices, str]:
 def _genai_prices(usage: Usage) -> Prices:
     """Return the prices per million tokens, by unit, from the package genai-prices.
 
-    The size matters, because some models cost more per token in long calls.
+    The prices depend on the call's size, because some models cost more per token in long calls.
     """
     provider = provider_spec(usage.provider).price_id or usage.provider
     prices: dict[str, Decimal] = {}

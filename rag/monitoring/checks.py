@@ -8,7 +8,10 @@ from typing import Literal
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """A check's result. `failed` breaks the product, `missing` leaves a feature out, `warning` will matter later."""
+    """A check's result.
+
+    `failed`: the product does not work. `missing`: a feature is unavailable. `warning`: a problem will follow.
+    """
 
     name: str
     state: Literal["ok", "missing", "warning", "failed"]

@@ -1,7 +1,7 @@
 """Count events in this process, for Prometheus: requests, answers, paid calls, the queue, the database.
 
-Counters belong to the process; with several processes, each is scraped separately. No label has a value a visitor can
-choose, or names a person, a tenant or a document.
+Each process has separate counters, and is scraped separately. No label has a value which a visitor can choose, or which
+names a person, a tenant or a document.
 """
 
 from __future__ import annotations

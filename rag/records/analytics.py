@@ -1,10 +1,11 @@
 """Metrics for the analytics page, computed in SQL within a tenant, by day in the tenant's time zone.
 
 Costs come from the ledger, counts and times from the question log. A call without a known price counts as unpriced,
-never as zero. The view `question_outcomes` defines which questions count as answered, and the base for rates.
+never as zero. The view `question_outcomes` defines which questions count as answered, and which questions count for the
+rates.
 
-Sums for finished days are stored (`AddedDays`). Percentiles are computed from the questions; from `EXACT_BELOW`
-questions on, they come from daily sums, are accurate within 1 %, and are marked with `is_about`.
+Sums for finished days are stored (`AddedDays`). Percentiles are computed from the questions. For `EXACT_BELOW`
+questions or more, they are computed from daily sums, are accurate within 1 %, and are marked with `is_about`.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Period:
 
     @classmethod
     def of_days(cls, days: int, *, until: date) -> Period:
-        """Build the period of `days` days which ends on `until`, `until` included."""
+        """Build the period of `days` days which ends with the day `until`."""
         return cls(until - timedelta(days=days - 1), until)
 
     @property
@@ -88,7 +89,7 @@ class Period:
         return "day" if self.days <= 92 else "week" if self.days <= 730 else "month"
 
     def parameters(self, zone: tzinfo) -> Mapping[str, Any]:
-        """Return parameters for SQL: first and last day, and the start and end as times in `zone`."""
+        """Return parameters for SQL: the first and last day, and the period's start and end as times in `zone`."""
         return {
             "first": self.first,
             "last": self.last,
@@ -139,7 +140,7 @@ def share_of(part: int, total: int) -> float | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcomes:
-    """The numbers of questions by outcome. Rates are from 0 to 1; `None` if no question counts for the rate."""
+    """The numbers of questions by outcome. Rates are from 0 to 1, or `None` if no question counts for the rate."""
 
     questions: int
     #: Finished questions, without small talk and questions asked back.
@@ -199,9 +200,9 @@ class Totals(Outcomes):
 
 @dataclass(frozen=True, kw_only=True)
 class StageTimes:
-    """The median and 95th percentile of a stage's duration, over the questions with this stage, in milliseconds.
+    """The median and 95th percentile of a stage's duration in milliseconds.
 
-    `day` is `None` for a whole period.
+    Only questions which ran the stage count. `day` is `None` for a whole period.
     """
 
     day: date | None
@@ -346,7 +347,7 @@ class PassageUse:
 
 @dataclass(frozen=True, kw_only=True)
 class LoggedError:
-    """An error message, how many questions it ended without an answer, and when it last occurred."""
+    """An error message, how many questions ended with the error instead of an answer, and when it last occurred."""
 
     error: str
     outcome: str
@@ -402,7 +403,7 @@ class AddedDays:
         self._going_on: set[str] = set()
 
     def add_up(self, tenant_id: str, *, seconds: float = LONGEST_SECONDS) -> int:
-        """Store the sums of days without stored sums, newest day first, until `seconds` have passed.
+        """Store the sums for days which have none yet, newest day first, until `seconds` have passed.
 
         Returns how many days were summed.
         """
@@ -414,7 +415,7 @@ class AddedDays:
                 return added
 
     def add_up_soon(self, tenant_id: str) -> None:
-        """Compute missing sums for finished days: for half a second here, then in a background thread."""
+        """Compute missing sums for finished days: half a second in this thread, the rest in a background thread."""
         until = clock.monotonic() + ADDING_SECONDS
         while self._add_some(tenant_id)[1]:
             if clock.monotonic() >= until:
@@ -461,7 +462,7 @@ class AddedDays:
 
 
 class Analytics:
-    """Compute metrics for managers with a few SQL statements per method. Nothing is cached in the process."""
+    """Compute metrics for managers. Each method runs a few SQL statements. Nothing is cached in the process."""
 
     def __init__(self, database: Database, *, exact_below: int = EXACT_BELOW) -> None:
         self._database = database
@@ -472,7 +473,7 @@ class Analytics:
     def summary(self, who: Who, period: Period, filters: Filters) -> Summary:
         """Return totals for the period and the previous period, and daily metrics for the sparklines.
 
-        Missing sums for finished days are computed first, for half a second; the rest follow in the background.
+        Missing sums for finished days are computed first: half a second in this thread, the rest in the background.
         """
         self.days.add_up_soon(who.tenant_id if isinstance(who, Identity) else who)
         waited = [FIRST, WHOLE]
@@ -512,7 +513,8 @@ class Analytics:
     ) -> list[StageTimes]:
         """Return each stage's median and 95th percentile, for the whole period or by `unit`.
 
-        Days on which a stage did not run are left out. From `exact_below` questions on, values are accurate within 1 %.
+        Days on which a stage did not run are left out. For `exact_below` questions or more, values are accurate within
+        1 %.
         """
         requested = [FIRST, WHOLE, *STAGES] if stages is None else stages
         if self.count_questions(who, period, filters, QuestionFilters()) >= self._exact_below:
@@ -532,7 +534,10 @@ class Analytics:
         return self.times(who, period, filters, unit=period.unit, stages=list(STAGES))
 
     def time_histogram(self, who: Who, period: Period, filters: Filters, stage: str) -> list[TimeBucket]:
-        """Return a histogram of a stage's durations. The stage may also be `FIRST` or `WHOLE`."""
+        """Return a histogram of a stage's durations.
+
+        `stage` may also be `FIRST` (until the first words) or `WHOLE` (until the whole answer).
+        """
         return self._all(who, "analytics_time_histogram", TimeBucket, period, filters, stage=stage)
 
     def by_part(self, who: Who, period: Period, filters: Filters, by: PartsBy) -> list[Breakdown]:
@@ -558,8 +563,9 @@ class Analytics:
         return self._all(who, "analytics_searches", LoggedSearch, period, filters, limit=LATEST)
 
     def found_documents(self, who: Who, period: Period, filters: Filters) -> Mapping[UUID, int]:
-        """Count in how many of the latest questions the search found each document, whether or not the answer used the
-        document.
+        """Count for each document in how many of the latest questions the search found it.
+
+        The answers need not have used the document.
         """
         rows = self._all(who, "analytics_found_documents", FoundDocument, period, filters, limit=LATEST)
         return {row.document_id: row.questions for row in rows}
@@ -591,8 +597,8 @@ class Analytics:
     ) -> int:
         """Count the questions which match the filters, over all pages of the list.
 
-        Stored daily sums give the number, unless a filter needs a text, a rating or a kind. Then the questions are
-        counted individually, up to `most`, because searching a year's answers takes seconds.
+        Normally, the number comes from stored daily sums. If a filter needs a text, a rating or a kind, the questions
+        are counted individually, but only up to `most`, because searching a year's answers takes seconds.
         """
         if (
             question_filters.kind == "question"
@@ -634,7 +640,7 @@ class Analytics:
         )
 
     def question(self, who: Who, chat_log_id: UUID) -> ChatLogEntry:
-        """Return a question with its log entry, the chunks found, the charges and the prompt. Raises `NotFound`.
+        """Return a logged question with the chunks found, the charges and the prompt. Raises `NotFound`.
 
         Reading someone else's question adds an entry to the audit log.
         """

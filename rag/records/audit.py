@@ -29,7 +29,7 @@ MAXIMUM_NAMES = 1_000
 
 @dataclass(frozen=True, kw_only=True)
 class AuditEntry:
-    """A row in `audit_log`. `changes` maps a field to [before, after], for a secret only to "changed"."""
+    """A row in `audit_log`. `changes` maps a field to [before, after], or to "changed" if the field is a secret."""
 
     id: int
     #: `None` for an operator, from the command line.
@@ -66,7 +66,7 @@ class AuditEntry:
 
 
 class AuditFilters(TypedDict, total=False):
-    """Search filters. An action recorded in several rows matches if any of the rows matches."""
+    """Search filters. An action with several rows matches if any of its rows matches."""
 
     since: datetime | None
     actor: str | None
@@ -86,7 +86,7 @@ class AuditLog:
         self._database.execute(identity, "add_audit_entry", action=action, target=target, changes=Jsonb(details or {}))
 
     def export_csv(self, identity: Identity, header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
-        """Export rows in the words shown on the page as CSV with a byte order mark, and record the export.
+        """Export rows as CSV in the words shown on the page, with a byte order mark, and record the export.
 
         Raises `NotAllowed`, `SignInAgain`.
         """

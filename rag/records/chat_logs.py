@@ -1,6 +1,6 @@
 """Log every question in a row, which is inserted before any work and gets the outcome at the end.
 
-The row's cost is the sum of the ledger's rows for the question: log and ledger always agree.
+The row's cost is the sum of the ledger's rows for the question. Log and ledger therefore always agree.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class PassagePlace:
 
 @dataclass(frozen=True, kw_only=True)
 class SheetPage:
-    """A spreadsheet page. `places` maps lines to sheet rows, like in `rag.ingestion.loaders.spreadsheet.Book`."""
+    """A spreadsheet page. `places` maps lines of text to sheet rows (see `rag.ingestion.loaders.spreadsheet.Book`)."""
 
     text: str
     places: tuple[tuple[int, int, str, str], ...]
@@ -150,7 +150,7 @@ class ChatLogs:
         kind: Literal["question", "search", "evaluation"] = "question",
         within: Pipeline | None = None,
     ) -> UUID:
-        """Insert a row for a new question and return its id; with `within`, in the caller's transaction.
+        """Insert a row for a new question and return its id. With `within`, use the caller's transaction.
 
         A `search` returns hits without an answer, and an `evaluation` is a test: both are logged for their cost and do
         not count as people's questions. Only people who may read all restricted collections in `question.limited_to`
@@ -212,8 +212,8 @@ class ChatLogs:
     def close_billed(self, bill: QuestionBill, end: QuestionEnd) -> Decimal | None:
         """Write the remaining charges, complete the question's row, and return the cost like `close`.
 
-        If the database is unavailable, returns `None` and leaves the row to `close_postponed`. If the process ends
-        before that, `close_abandoned` marks the row as failed.
+        While the database is unavailable, the method returns `None`, and `close_postponed` completes the row later. If
+        the process ends before that, `close_abandoned` marks the row as failed.
         """
         try:
             bill.settle()
@@ -228,7 +228,7 @@ class ChatLogs:
         return self.bill_of(tenant_id, lambda: chat_log_id, is_awaited=is_awaited)
 
     def bill_of(self, tenant_id: str, open_log: Callable[[], UUID], *, is_awaited: bool = False) -> QuestionBill:
-        """Create a bill for a question without a row: `open_log` inserts the row at the first paid call."""
+        """Create a bill for a question which has no log row yet: `open_log` inserts the row at the first paid call."""
         prices = partial(self.tenant_prices, tenant_id)
         return QuestionBill(tenant_id, open_log, ledger=self._ledger, prices=prices, is_awaited=is_awaited)
 
@@ -244,11 +244,11 @@ class ChatLogs:
     def close_abandoned(
         self, tenant_id: str, *, conversation_id: UUID | None = None, quiet_seconds: float | None = None
     ) -> int:
-        """Complete the answers which dead processes left unfinished: their log rows become failed, their messages cut
-        off.
+        """Complete the answers which dead processes left unfinished. Return their number.
 
-        Returns the number of answers. A process counts as dead after `quiet_seconds` without a heartbeat; the default
-        is longer than any living process is quiet. Use 0 if no other process can be running.
+        The log rows become failed, and the messages cut off. A process counts as dead after `quiet_seconds` without a
+        heartbeat. The default is longer than the longest pause in a living process. Use 0 if no other process can be
+        running.
         """
         closing = {
             "conversation_id": conversation_id,
@@ -280,7 +280,7 @@ class ChatLogs:
         self.database.execute(tenant_id, "count_costs_of_questions", chat_log_ids=[chat_log_id])
 
     def page_text(self, tenant_id: str, document_id: UUID, first_page: int, last_page: int) -> str:
-        """Return the text of a document's pages from `first_page` to `last_page`, to compare an answer with.
+        """Return the text of a document's pages from `first_page` to `last_page`, to compare with an answer.
 
         Returns "" for deleted pages, and while the database is unavailable.
         """
@@ -291,9 +291,9 @@ class ChatLogs:
         return "\n".join(row[0] for row in rows)
 
     def passage_places(self, tenant_id: str, chunk_ids: Sequence[UUID]) -> dict[UUID, PassagePlace]:
-        """Return the span and the document's headings for each chunk in which a section begins, by chunk id.
+        """Return span and headings for each chunk in which a section begins, by chunk id.
 
-        Other chunks belong to a single section and are left out. Returns {} while the database is unavailable.
+        All other chunks belong to a single section and are left out. Returns {} while the database is unavailable.
         """
         rows: Rows = []
         with suppress(DatabaseUnavailable), self.database.transaction(tenant_id) as connection:
@@ -315,7 +315,7 @@ class ChatLogs:
         return pages
 
     def days_of_invalid(self, tenant_id: str, document_ids: Sequence[UUID]) -> dict[UUID, tuple[bool, date]]:
-        """Return which of the documents are not valid today, by id.
+        """Return the documents which are not valid today, by id.
 
         The value is (True, last valid day) for an expired document, and (False, first valid day) for a document not
         valid yet. Returns {} while the database is unavailable.
@@ -334,8 +334,9 @@ class ChatLogs:
         return {document_id: metadata for document_id, metadata, _ in rows}
 
     def searched_as(self, identity: Identity, chat_log_id: UUID) -> str:
-        """Return the rewritten query which was searched for a person's question; "" if the question was searched
-        unchanged.
+        """Return the rewritten query with which a person's question was searched.
+
+        Returns "" if the question was searched unchanged.
         """
         parameters = {"chat_log_id": chat_log_id, "account_id": identity.account_id}
         details = self.database.fetch_value(identity, "own_query_details", **parameters) or {}
@@ -354,8 +355,8 @@ class ChatLogs:
 def prompt_from_json(messages: Any, passages: Any, remaining_documents: Iterable[str]) -> Prompt:
     """Build a prompt from stored JSON.
 
-    If a document has been deleted since, chunks from it lose their text, and the last message, which quoted them,
-    becomes "…".
+    Chunks from a document deleted since have no text. If there are such chunks, the last message becomes "…", because
+    it quoted them.
     """
     there = set(remaining_documents)
     sent_passages = tuple(
@@ -388,7 +389,7 @@ def _dumps(value: Any) -> str:
 
 
 def to_json(details: RAGDetails) -> dict[str, Any]:
-    """Convert the details to JSON for storage, in the format of `RAGDetails` in the HR document: names in camelCase.
+    """Convert the details to JSON for storage, in the format of `RAGDetails` in the HR document (camelCase names).
 
     `translatedFrom` and `translatedQuery` are left out if the question was not translated.
     """
@@ -467,7 +468,10 @@ class LoggedQuestionDetails(LoggedQuestion):
 
 @dataclass(frozen=True, kw_only=True)
 class FoundPassage:
-    """A chunk found for a question. Ranks count from 1; `new_rank` is `None` if the reranker dropped the chunk."""
+    """A chunk found for a question. Ranks count from 1.
+
+    `new_rank` is the rank after reranking, or `None` if the reranker dropped the chunk.
+    """
 
     position: int
     chunk_id: str | None

@@ -1,6 +1,7 @@
 """Store conversations, their messages, and feedback on answers.
 
-People see only their own conversations: someone else's raises `NotFound`, like a missing conversation.
+People see only their own conversations. For someone else's conversation, methods raise `NotFound`, like for a missing
+conversation.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ REASONS = ("wrong", "incomplete", "outdated", "wrong_source")
 
 @dataclass(frozen=True, kw_only=True)
 class SharedConversation:
-    """A colleague's conversation with the content it had when shared."""
+    """A conversation shared by a colleague, with its content at the time of sharing."""
 
     conversation: Conversation
     #: The owner's name or e-mail address.
@@ -73,9 +74,9 @@ class Conversations:
         return self._database.read(identity, read, owner_id=identity.account_id)
 
     def find(self, identity: Identity, text: str, *, limit: int) -> builtins.list[Conversation]:
-        """List this person's conversations that contain every word in `text`, in title or messages, last used first.
+        """List this person's conversations which contain every word in `text`, last used first.
 
-        Case is ignored, and a word also matches within a longer word.
+        Title and messages are searched. Case is ignored, and a word also matches within a longer word.
         """
         return self._database.fetch_all(
             identity,
@@ -159,9 +160,9 @@ class Conversations:
         return _require(pinned)
 
     def share(self, identity: Identity, conversation_id: UUID, *, is_shared: bool) -> Conversation:
-        """Share a conversation's present content with all colleagues who may read its collection, or stop sharing.
+        """Share a conversation's present content, or stop sharing. Raises `NotFound`.
 
-        Raises `NotFound`.
+        All colleagues who may read the conversation's collection can then read this content.
         """
         shared = self._database.fetch_one(
             identity,
@@ -176,7 +177,7 @@ class Conversations:
     def shared(self, identity: Identity, conversation_id: UUID) -> SharedConversation:
         """Return a conversation shared by a colleague.
 
-        Raises `NotFound` if it does not exist, is no longer shared, or belongs to a collection closed to this person.
+        Raises `NotFound` if it does not exist, is no longer shared, or if this person may not read its collection.
         """
         where = {"conversation_id": conversation_id}
         with self._database.transaction(identity) as connection:
@@ -209,9 +210,9 @@ class Conversations:
         self._database.put_back(identity, "put_conversation_back", "put_messages_back", kept=removed)
 
     def messages(self, identity: Identity, conversation_id: UUID, *, last: int | None = None) -> builtins.list[Message]:
-        """Return a conversation's messages, oldest first; if `last` is given, only this many of the newest messages.
+        """Return a conversation's messages, oldest first. Raises `NotFound`.
 
-        Raises `NotFound`.
+        If `last` is given, only this many of the newest messages are returned.
         """
         where = {"account_id": identity.account_id, "conversation_id": conversation_id}
 
@@ -261,7 +262,7 @@ def _require(conversation: Conversation | None) -> Conversation:
 
 
 class Feedback:
-    """Store ratings in `feedback`: a single rating per person and answer, which the person may change."""
+    """Store ratings in `feedback`. Each person has a single rating per answer, and may change it."""
 
     def __init__(self, database: Database, *, on_gap: Callable[[str], None] = lambda tenant_id: None) -> None:
         """`on_gap` is called with the tenant id when an answer is rated as not helpful."""
@@ -271,10 +272,10 @@ class Feedback:
     def rate(
         self, identity: Identity, message_id: UUID, rating: Literal[0, 1], comment: str = "", reason: str = ""
     ) -> None:
-        """Rate an answer, 1 for helpful, 0 for not helpful, with comment and reason. Replaces an earlier rating.
+        """Rate an answer, 1 for helpful or 0 for not helpful, with comment and reason. Replaces an earlier rating.
 
-        Raises `NotFound` if the message is not an answer to this person, `InvalidInput` for an unknown rating or
-        reason and for too long a comment.
+        Raises `NotFound` if the message is not an answer to this person, and `InvalidInput` if the rating or the reason
+        is unknown or the comment is too long.
         """
         if rating not in (0, 1):
             raise InvalidInput(f"A rating has to be 0 or 1, not {rating!r}.")

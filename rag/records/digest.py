@@ -75,7 +75,10 @@ class Digest:
 
 
 def digest_title(company: str, period: Period, filters: Filters, chosen: Sequence[str] = ()) -> str:
-    """Return a digest's title: company and period. If `filters` are set, `chosen`, their displayed names, follow."""
+    """Return a digest's title: company and period.
+
+    If `filters` are set, the title also has their displayed names, `chosen`.
+    """
     title = _("{name}: {first} to {last}", name=company, first=day(period.first), last=day(period.last))
     if filters == Filters():
         return title
@@ -83,7 +86,7 @@ def digest_title(company: str, period: Period, filters: Filters, chosen: Sequenc
 
 
 def make_digest(analytics: Analytics, gaps: Gaps, who: Who, period: Period, filters: Filters, *, title: str) -> Digest:
-    """Build a digest: metrics for the period and the period before, unanswered questions, and the most used
+    """Build a digest: metrics for the period and the previous period, unanswered questions, and the most used
     documents.
     """
     gaps.group(tenant_of(who))

@@ -29,7 +29,7 @@ EVENTS = {
 
 
 def emit(database: Database, who: Who, kind: str, data: Mapping[str, Any]) -> int:
-    """Queue an event for every address subscribed to this kind of event, and return the number of addresses.
+    """Queue an event for every address subscribed to events of this kind, and return the number of addresses.
 
     Raises `InvalidInput` for an unknown kind.
     """

@@ -26,7 +26,7 @@ CHAT_OPERATIONS = ("chat", "translation", "tagging")
 
 @dataclass(frozen=True, kw_only=True)
 class MonthForecast:
-    """A month's cost so far, and the expected total if the remaining days cost the same on average."""
+    """A month's cost so far, and the expected cost for the whole month. `expected` is `None` with too few days."""
 
     spent: Decimal
     #: `None` with too few days for a forecast.
@@ -35,7 +35,10 @@ class MonthForecast:
 
 
 def forecast(analytics: Analytics, who: Who, filters: Filters, today: date) -> MonthForecast:
-    """Forecast this month's cost: the cost to date, and for each remaining day the mean on the same weekday."""
+    """Forecast this month's cost.
+
+    The forecast is the cost to date and, for each remaining day, the mean cost on the same weekday in the past.
+    """
     last_day = today.replace(day=calendar.monthrange(today.year, today.month)[1])
     back = Period.of_days(LOOKED_BACK, until=today - timedelta(days=1))
     month = analytics.by_day(who, Period(today.replace(day=1), today), filters, "day")
@@ -60,7 +63,7 @@ def forecast(analytics: Analytics, who: Who, filters: Filters, today: date) -> M
 
 @dataclass(frozen=True, kw_only=True)
 class OtherModel:
-    """The cost of all chat calls, and the estimated cost with a different model; `None` if a price is unknown."""
+    """The cost of all chat calls, and their estimated cost with a different model. `None` means an unknown price."""
 
     calls: int
     paid: Decimal

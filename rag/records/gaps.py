@@ -1,7 +1,7 @@
 """Group unanswered questions with the same meaning, across wordings and languages. A group is a gap.
 
-A question joins the gap with the highest average similarity, or opens a new gap if none is similar enough. Grouping
-runs in the background, in batches, as soon as a question is answered, rated or passed on.
+A question joins the gap with the highest average similarity. If no gap is similar enough, the question opens a new gap.
+Grouping runs in the background, in batches, as soon as a question is answered, rated or passed on.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class Gaps:
         self._is_closing = threading.Event()
 
     def group(self, tenant_id: str, *, limit: int = GROUPED_AT_ONCE) -> int:
-        """Assign up to `limit` questions without a gap to gaps, and return their number.
+        """Assign up to `limit` ungrouped questions to gaps, and return how many were assigned.
 
         Questions from people waiting for a reply come first, then the latest questions.
         """
@@ -204,10 +204,10 @@ class Gaps:
     def list(
         self, who: Who, period: Period, filters: Filters, *, status: State = "open", limit: int = 200
     ) -> builtins.list[Gap]:
-        """Return the gaps asked about in a period. Gaps with people waiting for a reply come first, whenever asked;
-        then the most frequent.
+        """Return a period's gaps, the most frequent first.
 
-        A gap is off topic if no chunk was similar, no answer was rated and no reply was requested.
+        Gaps with people waiting for a reply come before all others, and are listed whenever they were asked about. A
+        gap is off topic if no chunk was similar, no answer was rated and no reply was requested.
         """
         return self._database.fetch_planned(
             who,
@@ -249,7 +249,7 @@ class Gaps:
         }
 
     def solve(self, identity: Identity, gap_id: UUID, document_id: UUID, reply: str) -> int:
-        """Mark a gap as solved by a document, and send `reply` to the people waiting. Returns how many people got the
+        """Mark a gap as solved by a document, and send `reply` to the people waiting. Return how many people got the
         reply.
 
         Raises `NotAllowed`, `NotFound`, and `InvalidInput` if someone else has handled the gap meanwhile.
@@ -261,9 +261,10 @@ class Gaps:
         return len(waiting)
 
     def await_document(self, identity: Identity, gap_id: UUID, document_id: UUID) -> None:
-        """Link a gap to an uploaded document. When the document is searchable, `solve_awaiting` solves the gap.
+        """Link a gap to an uploaded document.
 
-        Raises `NotAllowed`, `NotFound`, and `InvalidInput` if someone else has handled the gap meanwhile.
+        When the document is searchable, `solve_awaiting` solves the gap. Raises `NotAllowed`, `NotFound`, and
+        `InvalidInput` if someone else has handled the gap meanwhile.
         """
         _check_manager(identity)
         values = {"gap_id": gap_id, "document_id": document_id, "account_id": identity.account_id}
@@ -271,10 +272,9 @@ class Gaps:
             self.check_open(identity, gap_id)
 
     def solve_awaiting(self, tenant_id: str) -> dict[UUID, int]:
-        """Solve the gaps whose uploaded documents are searchable now; return the number of people replied to, by gap
-        id.
+        """Solve the gaps whose uploaded documents are searchable now.
 
-        People waiting get the reply in the uploader's name and language.
+        Returns how many people got a reply, by gap id. The reply is sent in the uploader's name and language.
         """
         solved = {}
         for gap in self._database.fetch_all(tenant_id, "answered_gaps", _Uploaded):
@@ -303,10 +303,9 @@ class Gaps:
         return [self._help_requests.get(identity, request_id) for request_id in request_ids]
 
     def dismiss(self, identity: Identity, gap_id: UUID, reason: str) -> None:
-        """Close a gap which needs no document.
+        """Close a gap which needs no document. Raises `NotAllowed`, `NotFound`, `InvalidInput`.
 
-        Raises `NotAllowed`, `NotFound`, and `InvalidInput` without a reason, for too long a reason, or if
-        someone else has handled the gap meanwhile.
+        `InvalidInput` is raised if the reason is missing or too long, or if someone else has handled the gap meanwhile.
         """
         reason = within(_clean(reason), MAXIMUM_REASON_CHARACTERS)
         if not reason:
@@ -333,7 +332,7 @@ class Gaps:
     def note_answer(
         self, identity: Identity, document_id: UUID, *, title: str, owner: str, review_on: date | None
     ) -> None:
-        """Store title, owner and review date in the metadata of a document written to answer a gap."""
+        """Store title, owner and review date in the metadata of a document which was written to answer a gap."""
         _check_manager(identity)
         fields = {"owner": owner, "review_on": review_on.isoformat() if review_on else None, "written_answer": True}
         self._database.execute(
@@ -366,8 +365,8 @@ def answered_by(title: str) -> str:
 def written_answer(question: str, answer: str, *, owner: str, review_on: date | None) -> tuple[str, bytes]:
     """Convert an answer to a Markdown document; return file name and content.
 
-    The question becomes the heading, which helps search find it; owner and review date follow the text. Raises
-    `InvalidInput` for an empty or too long answer.
+    The question becomes the heading, which helps the search find the answer. Owner and review date follow the text.
+    Raises `InvalidInput` for an empty or too long answer.
     """
     title, text = " ".join(_clean(question).split()).strip("# "), _clean(answer)
     if not title or not text:

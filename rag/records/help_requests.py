@@ -69,10 +69,10 @@ class HelpRequests:
         self._on_gap = on_gap
 
     def open(self, identity: Identity, message_id: UUID, *, reason: str = "other", comment: str = "") -> HelpRequest:
-        """Forward the question behind an answer to managers, once per answer.
+        """Forward the question behind an answer to managers, at most once per answer.
 
-        Raises `NotFound` if the message is not an answer to this person, `InvalidInput` for an unknown reason or
-        too long a comment.
+        Raises `NotFound` if the message is not an answer to this person, and `InvalidInput` if the reason is unknown or
+        the comment too long.
         """
         if reason not in get_args(Reason):
             raise InvalidInput(f"A reason has to be one of {', '.join(get_args(Reason))}, not {reason!r}.")
@@ -97,9 +97,9 @@ class HelpRequests:
         collection_id: UUID | None = None,
         limit: int = MAXIMUM_LISTED,
     ) -> builtins.list[HelpRequest]:
-        """List help requests for a manager: open requests first, and among these the longest waiting first.
+        """List help requests for a manager. Raises `NotAllowed`.
 
-        Raises `NotAllowed`.
+        Open requests come first, the longest waiting at the top. The rest follow, latest first.
         """
         _check_manager(identity)
         return self._find(identity, {"status": status, "collection_id": collection_id}, limit=limit)

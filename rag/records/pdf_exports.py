@@ -1,4 +1,4 @@
-"""Write reports and conversations as PDF, if the integration is there."""
+"""Write reports and conversations as PDF, if the integration for PDFs is installed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class WriteConversation(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class PdfExports:
-    """An integration's functions for writing PDFs. They raise `PackagesMissing` unless it is installed."""
+    """An integration's functions for writing PDFs. They raise `PackagesMissing` if the integration is not installed."""
 
     is_installed: bool
     write_report: WriteReport

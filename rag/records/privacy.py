@@ -1,7 +1,7 @@
 """Delete texts after the retention period, and export and erase a person's data.
 
-Costs, times and outcomes stay: the company's books need them, and they name nobody. Erasing connects as the owner of
-the tables, because the application may only append to the audit log.
+Costs, times and outcomes are kept: the company's books need these values, which name nobody. Erasing connects as the
+owner of the tables, because the application may only append to the audit log.
 """
 
 from __future__ import annotations
@@ -61,8 +61,9 @@ class Privacy:
     def __init__(
         self, database: Database, owner_conninfo: str = "", *, register: Callable[[Erasure], object] = lambda _: None
     ) -> None:
-        """`register` stores an erasure outside the database. After an older backup is restored, the erasure is repeated
-        from there.
+        """`register` stores an erasure outside the database.
+
+        When an older backup is restored, the erasure is repeated from this register.
         """
         self._database = database
         self._owner_conninfo = owner_conninfo
@@ -124,7 +125,7 @@ class Privacy:
     def erase(self, tenant_id: str, email: str) -> Receipt:
         """Erase a person's account and texts, and return a receipt. Raises `NotFound`.
 
-        Older backups still hold the data. Restoring a backup repeats the erasure.
+        Older backups still hold the data. After such a backup is restored, the erasure is repeated.
         """
         person = self._person(tenant_id, email)
         with psycopg.connect(self._owner_conninfo, prepare_threshold=None) as owner:

@@ -1,4 +1,4 @@
-"""Store each company's time zone, which decides when a day, week or month begins in metrics, budgets and nightly tasks.
+"""Store each company's time zone, in which days, weeks and months begin for metrics, budgets and nightly tasks.
 
 Times shown to people are in their browser's time zone.
 """
@@ -56,7 +56,7 @@ class TimeZones:
     def set(self, identity: Identity, name: str) -> None:
         """Set the company's time zone, for an administrator. Raises `InvalidInput` for an unknown name.
 
-        All daily sums are computed again, and budgets count from the month's new beginning.
+        All daily sums are computed again. Budgets count from the beginning of the month in the new time zone.
         """
         require_admin(identity)
         if name not in zone_names():

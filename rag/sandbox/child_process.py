@@ -93,8 +93,8 @@ def start_child(
 ) -> subprocess.Popen[bytes]:
     """Start one of our modules in a child process, with pipes for messages, and return the process.
 
-    The process is not forked, because the application has threads. It gets the open files in `descriptors`. The last
-    command-line argument is the `order` for `bound_child`.
+    The process is not forked, because the application has threads. It inherits the open files in `descriptors`. The
+    last command-line argument is the `order` for `bound_child`.
     """
     with confinement(rules) as ready:
         return subprocess.Popen(  # noqa: S603 - our own module, arguments of our own
@@ -125,7 +125,7 @@ def end_child(process: subprocess.Popen[bytes]) -> None:
 def answers_to_parent() -> BinaryIO:
     """Return the stream for messages to the parent process, and redirect stdout to stderr.
 
-    Otherwise a library's printed text would disturb the messages.
+    Text which a library prints then cannot be mixed into the messages.
     """
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
@@ -137,7 +137,7 @@ def bound_child(order: str, memory_mb: int, *, threads: int = 0) -> dict[str, st
     """Confine this process permanently, and have it end with its parent. Return the active means of confinement.
 
     Call this after loading everything the process needs, because no files can be opened afterwards. If seccomp forbids
-    new processes, libraries may start up to `threads` threads inside `threads_allowed`.
+    new processes, libraries may still start up to `threads` threads inside `threads_allowed`.
     """
     parent = os.getppid()
     limit("RLIMIT_AS", memory_mb * 1024 * 1024)
@@ -152,7 +152,7 @@ def bound_child(order: str, memory_mb: int, *, threads: int = 0) -> dict[str, st
 def limit(kind: str, amount: int, *, most: int | None = None) -> None:
     """Set a resource limit (`RLIMIT_…`) for this process.
 
-    `most` is the ceiling to which the limit may be raised again.
+    `amount` is the soft limit, and `most` the hard limit, up to which the soft limit may be raised again.
     """
     # macOS refuses some limits; the rest hold
     with suppress(OSError, ValueError, AttributeError):

@@ -135,7 +135,7 @@ def program_rules(program: Path) -> AccessRules:
 
 
 def bounds_programs() -> str:
-    """Return the name of the active means which restricts file access for programs like Tesseract; "" if there is none.
+    """Return the name of the means which restricts file access for programs like Tesseract; "" if there is none.
 
     The system call filter cannot do this, because the program has to open files.
     """
@@ -169,7 +169,7 @@ def program_environment() -> dict[str, str]:
 
 @contextmanager
 def confinement(rules: AccessRules) -> Iterator[Confinement]:
-    """Prepare a confinement and yield it. Processes are started with it inside the `with` block."""
+    """Prepare a confinement and yield the result. Start the processes inside the `with` block."""
     close_own_memory()
     account = _account(rules)
     in_force = {"account": {None: "that of the application", NOBODY: "nobody"}.get(account, READER_ACCOUNT)}

@@ -1,8 +1,8 @@
 """Give up every right which this process does not need. When run as a program, execute another program afterwards.
 
-Called after the process has loaded its libraries, before it reads untrusted data. `rag.sandbox.confinement` prepares
-the rules in the application; this module only applies them, and starts quickly. A failed step ends the process: it
-never continues with too many rights.
+Call this after the process has loaded its libraries, and before it reads untrusted data. `rag.sandbox.confinement`
+prepares the rules in the application; this module only applies them, and starts quickly. A failed step ends the
+process, which never continues with too many rights.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def limit_files() -> None:
 def leave_network(libc: ctypes.CDLL, *, has_filter: bool) -> str:
     """Move this process to an empty network namespace. Return a description, or "" if this is not possible.
 
-    Without root this needs a user namespace, which is not created if a seccomp filter forbids sockets anyway.
+    Without root, this needs a user namespace. If a seccomp filter forbids sockets, no user namespace is created.
     """
     spaces = CLONE_NEWNET | CLONE_NEWIPC
     if os.geteuid() != 0:

@@ -1,8 +1,8 @@
 """Find or create the system accounts for Postgres and for reading files, when the application is started as root.
 
-The Postgres account passes through closed folders by an entry in each folder's access-control list. This module writes
-the list itself, as a file attribute in the kernel's layout (acl(5)): pylibacl has no wheels and needs a compiler with
-libacl's headers, and slim images lack setfacl.
+An entry in a closed folder's access-control list lets the Postgres account pass through. This module writes the list
+itself, as a file attribute in the kernel's layout (acl(5)): pylibacl has no wheels and needs a compiler with libacl's
+headers, and slim images lack setfacl.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def service_account() -> pwd.struct_passwd:
 
 @functools.cache
 def reader_account() -> tuple[int, int]:
-    """Return user and group for reading untrusted files: a separate account, else `nobody`."""
+    """Return user and group for reading untrusted files: a separate account or, if there is none, `nobody`."""
     account = _account(READER_ACCOUNT)
     return (account.pw_uid, account.pw_gid) if account else NOBODY
 

@@ -185,7 +185,8 @@ class Settings:
     def adopt(self, values: Mapping[str, str]) -> None:
         """Set providers' variables by name, while the product runs: keys entered by an administrator on a page.
 
-        The object is changed in place, because every part refers to it. Other settings never change after the start.
+        The object is changed in place, because every part refers to it. All other settings stay unchanged after the
+        start.
         """
         for name, value in values.items():
             if name.lower() in self.__dataclass_fields__:
@@ -211,7 +212,7 @@ class Settings:
         return next((spec.name for spec in providers_for(capability) if self.has_provider(spec.name)), "")
 
     def has_provider(self, provider: str) -> bool:
-        """Whether a provider is configured: by key, or if it needs no key, by address."""
+        """Whether a provider is configured: by key or, if the provider needs no key, by address."""
         return bool(self._provider_variable(BY_NAME[provider].variable))
 
     def _provider_variable(self, name: str) -> str:
@@ -378,7 +379,7 @@ def load_settings(environment: Mapping[str, str] | None = None, secrets_file: Pa
 
 
 def _require_whole_supabase(settings: Settings) -> None:
-    """Check whether the Supabase settings are complete, and all settings with fixed choices have an allowed value.
+    """Check that the Supabase settings are complete, and that settings with fixed choices have an allowed value.
 
     Raises `SettingsError`.
     """

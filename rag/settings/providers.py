@@ -1,4 +1,4 @@
-"""The provider table. An entry adds a provider everywhere: settings, prices, and pages.
+"""The provider table. A new entry adds a provider to the settings, the prices and the pages.
 
 A provider with OpenAI's API, Cohere's reranker or Upstage's parser needs only an entry here. A provider with a
 different API also needs a `Connection` in `rag/providers`, named in the entry.
@@ -141,7 +141,7 @@ KEY_VARIABLES = frozenset(spec.key_variable for spec in PROVIDERS if spec.key_va
 
 
 def provider_spec(name: str) -> ProviderSpec:
-    """Return the provider with this name. For an unknown provider, the result has OpenAI's limits."""
+    """Return the provider with this name. For an unknown name, return a provider with OpenAI's limits."""
     return BY_NAME.get(name) or ProviderSpec(name=name, title=name, capabilities=frozenset({"chat", "embed"}))
 
 

@@ -1,7 +1,7 @@
-"""Check every second, in a separate thread, whether the database answers. Callers then need not wait to find out.
+"""Check every second, in a separate thread, whether the database answers. Callers need not find this out by waiting.
 
 During an outage, a connection pool lets each caller wait for the full timeout, and a hanging server lets callers wait
-forever. Callers check here first, and are refused at once.
+forever. Callers check here before using the database, and are refused at once.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Availability:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the last check succeeded, and the current check is not slow."""
+        """Whether the last finished check succeeded, and the running check is not slow."""
         return not self._is_down and self._waited_seconds < SLOW_SECONDS
 
     def ask_again(self, timeout_seconds: float = 1.5) -> bool:
@@ -109,8 +109,7 @@ class Availability:
     def _ask(self, connection: psycopg.Connection | None) -> tuple[psycopg.Connection | None, bool, bool]:
         """Check whether the server answers, with the open connection if there is any.
 
-        Returns the connection for the next check, whether the server answers, and whether the given connection was
-        broken.
+        Returns the connection for the next check, whether the server answers, and whether `connection` was broken.
         """
         if connection is not None:
             try:

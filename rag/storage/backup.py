@@ -1,7 +1,7 @@
 """Back up the built-in server to a file, with `pg_dump`'s output and the originals, and restore this backup.
 
-A backup can run while people work: the database is a snapshot, with all originals in that snapshot. The server roles'
-passwords are left out: a restored folder gets new passwords. An integration encrypts the file.
+A backup can run while people work: it has a snapshot of the database, and all originals in this snapshot. The server
+roles' passwords are left out, and a restored folder gets new passwords. An integration can encrypt the file.
 """
 
 from __future__ import annotations
@@ -104,11 +104,10 @@ class BackedUp:
 
 
 def back_up(settings: Settings, path: Path, *, encrypt: Encryption | None = None) -> BackedUp:
-    """Write a backup of the built-in database server and the original files to the tar file `path`, encrypted if
-    a function for this is given.
+    """Write a backup of the built-in database server and the original files to the tar file `path`.
 
-    Raises `SettingsError` if `DATABASE_URL` names another database, if the built-in database is missing, or if the file
-    exists or cannot be written.
+    If `encrypt` is given, it encrypts the file. Raises `SettingsError` if `DATABASE_URL` names another database, if the
+    built-in database is missing, or if the file exists or cannot be written.
     """
     _require_built_in(settings)
     try:
@@ -170,11 +169,11 @@ def restore(
 ) -> BackedUp:
     """Restore a backup into an empty data folder, and return the backup's contents.
 
-    An encrypted backup needs a function for decrypting. The first start repeats all erasures named in
-    `erasures`, in the folder's register and in the register stored with the backup. The backup is unpacked into a
-    hidden folder, and renamed when complete: after a kill, the data folder has either nothing from the backup or
-    everything. Raises `SettingsError` if the folder is in use or has a database, if the file is not a backup, or if a
-    newer product version made the backup.
+    `decrypt` is needed for an encrypted backup. The first start repeats all erasures named in `erasures`, in the
+    folder's register and in the register stored with the backup. The backup is unpacked into a hidden folder, which is
+    renamed when complete: after a kill, the data folder has either nothing from the backup or everything. Raises
+    `SettingsError` if the folder is in use or has a database, if the file is not a backup, or if a newer product
+    version made the backup.
     """
     _require_built_in(settings)
     folder = settings.data_dir.absolute()
@@ -217,7 +216,7 @@ def restore(
 
 
 def try_restore(settings: Settings, path: Path, *, decrypt: Encryption | None = None) -> BackedUp:
-    """Test a backup by restoring it into a temporary folder, also while people work.
+    """Test a backup by restoring it into a temporary folder. This can run while people work.
 
     Performs every step in `restore`: a separate server reads the dump, and each original is compared with its hash.
     Raises `SettingsError` like `restore`.
@@ -283,7 +282,7 @@ def _require_built_in(settings: Settings) -> None:
 def _moment_with_files(server: EmbeddedServer, archive: tarfile.TarFile, folder: Path) -> Iterator[Moment]:
     """Copy the original files to the archive, and yield the matching database snapshot.
 
-    If a file is deleted meanwhile, a newer snapshot is taken. Raises `SettingsError` if files stay missing.
+    If a file is deleted before it is copied, a newer snapshot is taken. Raises `SettingsError` if files stay missing.
     """
     archived: set[str] = set()
     for _ in range(MOST_MOMENTS):
@@ -333,9 +332,9 @@ def _read(archive: tarfile.TarFile, member: str | tarfile.TarInfo) -> bytes:
 
 
 def _open_member(archive: tarfile.TarFile, member: str | tarfile.TarInfo) -> IO[bytes]:
-    """Open a member of an archive; names and links in the archive can do no harm.
+    """Open a member of an archive. Harmful names and links in the archive have no effect.
 
-    Raises `KeyError` if the member is missing or no file.
+    Raises `KeyError` if the member is missing or not a file.
     """
     content = archive.extractfile(member)
     if content is None:

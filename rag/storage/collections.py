@@ -11,5 +11,8 @@ from rag.types import Collection, Who
 def find_collections(
     database: Database, who: Who, *, collection_id: UUID | None = None, name: str | None = None
 ) -> list[Collection]:
-    """Return a tenant's collections, oldest first; if given, only the collection with this id or name."""
+    """Return a tenant's collections, oldest first.
+
+    If `collection_id` or `name` is given, only the collection with this id or name is returned.
+    """
     return database.fetch_all(who, "find_collections", Collection, collection_id=collection_id, collection_name=name)

@@ -1,6 +1,6 @@
 """Share the data folder between processes, write files completely or not at all, and clean up after killed processes.
 
-Locks belong to open files: when a process ends in any way, the kernel releases the process's locks.
+Locks belong to open files. When a process ends in any way, the kernel releases the process's locks.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def used_alone(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def only_one(folder: Path, name: str) -> Iterator[bool]:
-    """Try to become the only process which does the work called `name`; yield whether this succeeded."""
+    """Try to become the only process which does the work called `name`. Yield whether this succeeded."""
     lock = _lock(folder / name, fcntl.LOCK_EX, 0)
     try:
         yield lock is not None
@@ -144,7 +144,7 @@ def write_private(path: Path, text: str) -> None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Yield a file to write, which only the owner can read, and which gets its name when complete.
+    """Yield a file to write. The file can be read only by the owner, and gets its name when complete.
 
     Removes leftovers from killed writers. Raises `SettingsError` if `path` exists.
     """
@@ -187,7 +187,10 @@ def _escaped(name: str) -> str:
 
 @contextmanager
 def private_folder(folder: Path, prefix: str) -> Iterator[Path]:
-    """Yield a private folder in the data folder, removed at the end. After a kill, `left_folders` finds the folder."""
+    """Yield a private folder in the data folder, and remove it at the end.
+
+    If the process is killed, `left_folders` finds the folder later.
+    """
     with starting(folder):
         created = Path(tempfile.mkdtemp(prefix=prefix, dir=folder))
         lock = os.open(created, os.O_RDONLY)
@@ -212,7 +215,7 @@ def left_folders(folder: Path) -> list[Path]:
 
 
 def move_restored(folder: Path) -> None:
-    """Move the parts of a completely restored folder to where they belong. Can be repeated after a kill."""
+    """Move the parts of a completely restored folder to their final places. Can be repeated after a kill."""
     restored = folder / RESTORED
     if not restored.is_dir():
         return

@@ -1,9 +1,9 @@
 """Access Postgres: connections from a pool, transactions as a tenant, statements by name.
 
-Each transaction switches to `rag_app`, a role which owns nothing and cannot bypass row-level security, and states who
-acts: the tenant and, if a person acts, the person. This identity is signed (sealed) with the database's key, so that
-injected statements cannot state a different identity. All settings end with the transaction, which allows poolers in
-transaction mode. Without an identity, no rows are visible.
+Each transaction switches to `rag_app`, a role which owns nothing and cannot bypass row-level security. The transaction
+also states who acts: the tenant and, if a person acts, the person. This identity is sealed (signed) with the database's
+key, because injected statements must not be able to state a different identity. All settings end with the transaction,
+which allows poolers in transaction mode. Without an identity, no rows are visible.
 """
 
 from __future__ import annotations
@@ -100,10 +100,10 @@ def entering(
     """Return the parameters for the statement `ENTER`: the transaction's identity and read rights, sealed with `key`.
 
     The product and administrators read everything in their tenant. Other people read collections open to everyone or to
-    their group; managers also read the questions asked there.
-    `plans` tells how Postgres plans statements. With generic plans, a connection plans each statement only once, for
-    all values, because planning a question's small statements takes several times longer than running them. Custom
-    plans fit the given values: no single plan is good for a filter which may be null, or for both a week and a year.
+    their group; managers also read the questions asked there. `plans` is Postgres's setting for generic or custom
+    plans. With generic plans, a connection plans each statement only once, for all values, because planning a
+    question's small statements takes several times longer than running them. Custom plans are made for the given
+    values. They suit filters which may be null, and periods which may be a week or a year.
     """
     values: dict[str, str] = {}
     if isinstance(who, Identity):
@@ -155,7 +155,7 @@ def sealing_key(conninfo: str) -> bytes:
 
 
 def analyse_grown_tables(conninfo: str) -> bool:
-    """Update the planner's statistics for partitioned tables which have grown; return whether there were any.
+    """Update the planner's statistics for partitioned tables which have grown. Return whether there were any.
 
     Needs the connection of the tables' owner. Raises `psycopg.Error`.
     """
@@ -189,7 +189,7 @@ class ReadServers(Protocol):
 
 
 class PrimaryAlone:
-    """Makes all reads go to the primary."""
+    """A `ReadServers` without standbys: all reads go to the primary."""
 
     def next(self) -> None:
         return None
@@ -199,7 +199,7 @@ class PrimaryAlone:
 
 
 class Database:
-    """A connection pool for a database. Thread-safe; hold no connection while a model streams."""
+    """A connection pool for a database. Thread-safe. Callers must not hold a connection while a model streams."""
 
     def __init__(
         self,
@@ -212,9 +212,9 @@ class Database:
     ) -> None:
         """Set up the pool; `open` connects.
 
-        `key` seals identities (`sealing_key`); without it no tenant is visible. `is_pooled` says whether connections go
-        through a pooler in transaction mode; `None` guesses from the address. `outage` returns a known reason why the
-        server does not answer, if any.
+        `key` seals identities (`sealing_key`); without a key, no tenant is visible. `is_pooled` says whether
+        connections go through a pooler in transaction mode; `None` guesses from the address. `outage` returns a known
+        reason why the server does not answer, if any.
         """
         self.conninfo = conninfo
         self.key = key
@@ -279,7 +279,7 @@ class Database:
         self._pool.close(timeout=5)
 
     def unavailable(self, reason: BaseException | None = None) -> DatabaseUnavailable:
-        """Return the error to raise during an outage, with a reason which fits the server."""
+        """Return the error to raise during an outage, with the reason if known, for example a full disk."""
         if isinstance(reason, psycopg.errors.DiskFull):
             return DatabaseUnavailable(self._outage() if self._outage else DISK_FULL)
         return DatabaseUnavailable(self._outage() if self._outage else None)
@@ -290,9 +290,10 @@ class Database:
     ) -> Iterator[Connection]:
         """Yield a transaction, which is committed at the end.
 
-        A tenant's id in place of a person means the product itself. `WORKER` sees all tenants' jobs. `token_hash` (hex)
-        and `email` give access to the session, link or account which they name, before the tenant is known. `checks`
-        names the account whose password is being checked. Raises `DatabaseUnavailable` without a connection.
+        `who` is a person's identity, a tenant's id for the product itself, or `WORKER`, which sees all tenants' jobs.
+        `token_hash` (hex) and `email` give access to the session, link or account which they name, before the tenant is
+        known. `checks` names the account whose password is being checked. Raises `DatabaseUnavailable` without a
+        connection.
         """
         with self._session() as session:
             with Pipeline(session, WRITABLE) as beginning:
@@ -316,12 +317,11 @@ class Database:
 
     @contextmanager
     def pipeline(self, who: Who) -> Iterator[Pipeline]:
-        """Open a `snapshot` in which statements are sent together. Only reading their rows waits, which saves round
-        trips.
+        """Open a `snapshot` in which statements are sent together.
 
-        For statements which every question needs: they are prepared and planned once per connection. Behind a pooler,
-        where prepared statements are lost, they are planned for the given values, which reads less from partitioned
-        tables. Raises `DatabaseUnavailable`.
+        Only reading their rows waits, which saves round trips. For statements which every question needs: they are
+        prepared and planned once per connection. Behind a pooler, prepared statements are lost. There, statements are
+        planned for the given values, which reads less from partitioned tables. Raises `DatabaseUnavailable`.
         """
         with self._session() as session, Pipeline(session, prepares_at_once=True) as pipeline:
             pipeline.execute(ENTER, entering(self.key, who, plans="auto" if self.is_pooled else GENERIC))
@@ -329,17 +329,17 @@ class Database:
 
     @contextmanager
     def writing(self, who: Who) -> Iterator[Pipeline]:
-        """Open a `transaction` in which statements are sent together. Only reading their rows waits, which saves round
-        trips.
+        """Open a `transaction` in which statements are sent together.
 
-        An error inside rolls back all statements. Plans are made like in `pipeline`. Raises `DatabaseUnavailable`.
+        Only reading their rows waits, which saves round trips. An error inside rolls back all statements. Plans are
+        made like in `pipeline`. Raises `DatabaseUnavailable`.
         """
         with self._session() as session, Pipeline(session, WRITABLE, prepares_at_once=True) as pipeline:
             pipeline.execute(ENTER, entering(self.key, who, plans="auto" if self.is_pooled else GENERIC))
             yield pipeline
 
     def read(self, who: Who, work: Callable[[Pipeline], Result], *, owner_id: UUID | None = None) -> Result:
-        """Run `work` at a standby which has all changes to the tenant's documents, else at the primary, and return the
+        """Run `work` at a standby which has all changes to the tenant's documents, else at the primary. Return its
         result.
 
         With `owner_id`, the standby also needs all changes to this account's or program's conversations. If the standby
@@ -365,7 +365,7 @@ class Database:
             return work(pipeline)
 
     def fetch_lately(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> list[Row]:
-        """Return all rows from a named read-only statement. They may be a few seconds old."""
+        """Return all rows from a named read-only statement. The rows may be a few seconds old."""
         standby = self.standbys.next()
         if standby is not None:
             with suppress(DatabaseUnavailable):
@@ -376,7 +376,10 @@ class Database:
         return self.fetch_planned(who, name, row, **parameters)
 
     def fetch_planned(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> list[Row]:
-        """Return all rows from a named statement as `row` values. Postgres plans the statement for these parameters."""
+        """Return all rows from a named statement as `row` values.
+
+        Postgres makes a new plan for the given parameter values instead of using a generic plan.
+        """
         return self._run_alone(who, name, parameters, lambda result: result.read(row), plans="force_custom_plan")
 
     def fetch_all(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> list[Row]:
@@ -399,9 +402,9 @@ class Database:
     def put_back(self, who: Who, *names: str, kept: str) -> None:
         """Insert removed rows again.
 
-        `kept` is the value returned when they were removed. The statements `names` run in order, and each returns the
-        inserted rows. Raises `PlaceTaken` if a row with the same key exists by now, or if a row which they refer to is
-        gone.
+        `kept` is the value returned when the rows were removed. The statements `names` run in order, and each returns
+        the inserted rows. Raises `PlaceTaken` if the table has a row with the same key by now, or if a referenced row
+        is gone.
         """
         try:
             with self.writing(who) as pipeline:

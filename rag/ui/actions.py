@@ -23,10 +23,10 @@ P = ParamSpec("P")
 
 
 def attempt(problem: str, action: Callable[..., object], *arguments: object, **changes: object) -> bool:
-    """Run a change; return whether the change succeeded.
+    """Run a change, and return whether the change succeeded.
 
-    An error's message goes to `st.session_state[problem]`. If the sign-in is too old, the page's next full run asks for
-    a new sign-in.
+    An error's message is stored in `st.session_state[problem]`. If the sign-in is too old, the page's next full run
+    asks for a new sign-in.
     """
     st.session_state[problem] = ""
     try:
@@ -69,7 +69,7 @@ def attempted(problem: str) -> Callable[[Callable[P, object]], Callable[P, None]
 
 
 def offer_undo(page: str, sentence: str, undo: Callable[[], object]) -> None:
-    """Store how to undo a page's last action, for the undo button. The page's next action replaces this."""
+    """Store how to undo a page's last action, for the undo button. The page's next action replaces the stored undo."""
     st.session_state[f"{page}_way_back"] = (sentence, undo)
 
 
@@ -82,9 +82,9 @@ def remove(
     problem: str,
     on_removed: Callable[[], object] | None = None,
 ) -> None:
-    """Remove an item with `take`, and offer to undo with `put_back`, which gets the value returned by `take`.
+    """Remove an item by calling `take`, and offer an undo.
 
-    `on_removed` is called afterwards.
+    The undo calls `put_back` with the value returned by `take`. `on_removed` is called after the removal.
     """
     removed: list[Removed] = []
     if attempt(problem, lambda: removed.append(take())):
@@ -128,7 +128,7 @@ def draw_undo(page: str, *, problem: str) -> None:
 
 
 def is_needed(identity: Identity) -> bool:
-    """Return whether this person must sign in again before a sensitive act; if true, also open the sign-in dialog."""
+    """Return whether this person must sign in again before a sensitive action. If so, open the sign-in dialog."""
     if rag.services.services().sessions.is_recent(identity):
         return False
     ask()
@@ -144,10 +144,10 @@ def draw_export(
     key: str,
     media_type: str = "text/csv",
 ) -> None:
-    """Draw a button to save the file which `make` returns. If the sign-in is too old, the button asks for a new
-    sign-in.
+    """Draw a button to save the file which `make` returns.
 
-    The functions called by `make` must check the sign-in too, because it may expire while the page is open.
+    If the sign-in is too old, the button asks for a new sign-in. `make` must check the sign-in too, because it may
+    expire while the page is open.
     """
     if rag.services.services().sessions.is_recent(identity):
         late = partial(_note_if_late, identity)
@@ -197,10 +197,10 @@ def finish(action: Callable[..., object], *arguments: object, **changes: object)
 
 
 def draw_submit(label: str, action: Callable[[], object], *, key: str, icon: str) -> None:
-    """Draw the submit button for a dialog's form. A click runs `action` and closes the dialog, or shows the error
-    below.
+    """Draw the submit button for a dialog's form.
 
-    `st.session_state[key]` holds the last click's error, or `None`.
+    A click runs `action`. On success the dialog closes; an error is shown below the button. `st.session_state[key]`
+    holds the last click's error, or `None`.
     """
     state = st.session_state
 

@@ -116,7 +116,7 @@ class Change(NamedTuple):
 
 
 class Trend(NamedTuple):
-    """A metric's values over the period, oldest first. Drawn from three values on."""
+    """A metric's values over the period, oldest first. A trend with fewer than three values is not drawn."""
 
     points: Sequence[float]
     kind: Literal["line", "bar", "area"] = "line"
@@ -236,7 +236,7 @@ def draw_metric(
 ) -> None:
     """Draw a metric with change and trend.
 
-    `second_figure`, for example the 95th percentile, is shown if there is no change to show.
+    `second_figure`, for example the 95th percentile, is drawn beside the change, or alone if there is no change.
     """
     # A line with one or two points, or along zero, says nothing.
     shown_trend = trend if trend and sum(1 for point in trend.points if point) >= LEAST_POINTS else None
@@ -258,7 +258,7 @@ def draw_metric(
 
 
 def grown(now: float | Decimal | None, before: float | Decimal | None, color: DeltaColor = "off") -> Change:
-    """Return a metric's relative change since the previous period; notable from 2 %."""
+    """Return a metric's relative change since the previous period. A change of 2 % or more is notable."""
     if now is None or not before:
         return Change(None)
     change = float(now) / float(before) - 1
@@ -267,7 +267,7 @@ def grown(now: float | Decimal | None, before: float | Decimal | None, color: De
 
 
 def moved(now: float | None, before: float | None, color: DeltaColor = "off") -> Change:
-    """Return a rate's change in percentage points since the previous period; notable from one point."""
+    """Return a rate's change in percentage points since the previous period. A change of 1 point or more is notable."""
     if now is None or before is None:
         return Change(None)
     change = (now - before) * 100
@@ -283,7 +283,7 @@ def signed(change: float, size: str) -> str:
 def draw_overview(
     analytics: Analytics, who: Identity, period: Period, filters: Filters, summary: Summary, choose: Choose
 ) -> None:
-    """Draw the outcomes, the most frequent questions, and the languages, groups and collections of questions.
+    """Draw the outcomes, the most frequent questions, and the questions by language, group and collection.
 
     `choose` is called with the row which a person selects.
     """
@@ -370,7 +370,7 @@ def draw_times(
     drawn: set[UUID] = set()
 
     def draw_once(question: UUID) -> None:
-        """Draw a selected question, unless it was already drawn in this run: its widgets' keys would occur twice."""
+        """Draw a selected question, unless this run has drawn it already, because widget keys must be unique."""
         if question in drawn:
             st.caption(_("This question is already open further up."))
             return

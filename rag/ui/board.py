@@ -24,7 +24,7 @@ MARKS = {"isPinned": N_("Pinned"), "isImportant": N_("Important")}
 def draw_posts(
     posts: Sequence[Document], opened: str | None, *, with_costs: bool, on_open: Callable[[str | None], None]
 ) -> None:
-    """Draw the posts as a table; call `on_open` with the selected post's id, or `None`."""
+    """Draw the posts as a table. `on_open` is called with the selected post's id, or `None`."""
     from rag.ui import lists  # Imported here: source cards need this module, and startup should not wait for pandas.
 
     ids = [str(post.id) for post in posts]
@@ -63,7 +63,7 @@ def _marks(post: Document) -> list[str]:
 
 
 def draw_cards(posts: Sequence[Document], *, on_open: Callable[[str | None], None]) -> None:
-    """Draw the posts as cards: title, category, date, badges, excerpt, files; `on_open` opens a post."""
+    """Draw the posts as cards: title, category, date, badges, excerpt and files. `on_open` opens a post."""
     for post in posts:
         metadata = post.metadata
         with st.container(border=True, gap="small"):

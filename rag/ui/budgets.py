@@ -116,7 +116,7 @@ def draw_question_to_go_on(identity: Identity) -> None:
 
 
 def draw_broken_by(who: Who, cost: Decimal | None) -> None:
-    """Warn, before the person confirms, if `cost` exceeds the amount left in the company's budget."""
+    """Warn if `cost` exceeds the amount left in the company's budget. Called before the person confirms the cost."""
     if not cost:
         return
     budget = services().budgets.broken_by(who, cost)

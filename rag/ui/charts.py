@@ -77,7 +77,8 @@ FINE_TICKS = (1, 10, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 60_
 def chart_color(index: int) -> str:
     """Return a colour from the theme's `chartCategoricalColors` by index.
 
-    Streamlit's frontend replaces these placeholders by the theme's colours, light or dark, like in its Plotly template.
+    The colours are placeholders, like in Streamlit's Plotly template. The frontend replaces them by the colours for the
+    light or dark theme.
     """
     return f"#0000{index % 10 + 1:02d}"
 
@@ -153,7 +154,7 @@ def histogram_figure(buckets: Sequence[TimeBucket], times: StageTimes) -> Any:
 def score_figure(answered: Sequence[float], missed: Sequence[float]) -> tuple[Any, list[tuple[float, int, int]]]:
     """Draw a histogram of best scores, for answered and unanswered questions.
 
-    Returns the figure and the drawn rows: lowest score, answered questions, unanswered questions.
+    Returns the figure and a row per bar: the bar's lowest score, answered questions, unanswered questions.
     """
     counted: dict[int, list[int]] = {}
     for place, values in enumerate((answered, missed)):
@@ -178,7 +179,10 @@ def score_figure(answered: Sequence[float], missed: Sequence[float]) -> tuple[An
 
 
 def cost_figure(costs: Sequence[DailyCost], period: Period, *, names: Mapping[str, str] | None = None) -> Any:
-    """Draw known costs by day, stacked by operation (with `names`) or by model. Unpriced calls have no bar."""
+    """Draw known costs by day, stacked by name: operations, or models if `names` is missing.
+
+    `names` maps operations to displayed names. Unpriced calls have no bar.
+    """
     priced = [cost for cost in costs if cost.cost is not None]
     totals: dict[str, float] = {}
     for cost in priced:
@@ -245,7 +249,10 @@ def stage_parts(timing: Mapping[str, float]) -> list[tuple[str, float, float]]:
 
 
 def waterfall_figure(timing: Mapping[str, float]) -> Any:
-    """Draw the stages between question and answer in bars, each from the stage's start. `timing` comes from the log."""
+    """Draw the stages between question and answer as bars, each starting when the stage starts.
+
+    `timing` comes from the log.
+    """
     parts = stage_parts(timing)
     total, ends = float(timing.get("totalMs") or 0), sum(ms for _, _, ms in parts)
     figure = go.Figure()

@@ -81,8 +81,9 @@ class ChatScope:
 
     @property
     def asks_all(self) -> bool:
-        """Whether the next question goes to all collections: the person's choice, else the conversation's
-        last setting.
+        """Whether the next question goes to all collections.
+
+        The person's choice decides; without a choice, the conversation's last setting.
         """
         if len(self.collections) < 2:
             return False
@@ -101,7 +102,7 @@ class ChatScope:
 
     @property
     def collection_name(self) -> str:
-        """Return the collection's name if a person can ask several, else ""."""
+        """Return the collection's name; "" if the person can ask only this collection."""
         return self.collection.name if len(self.collections) > 1 else ""
 
     @cached_property
@@ -185,8 +186,9 @@ class ChatScope:
         return f"{FIELDS}{self.collection.id}_{field}"
 
     def keep_chosen_in_address(self) -> None:
-        """Store the next question's scope in the address's query parameters until the question is asked, to survive a
-        reload.
+        """Store the next question's scope in the address's query parameters, to survive a reload.
+
+        The scope is stored until the question is asked.
         """
         choice: dict[str, Any] = {}
         if self.collections:
@@ -363,8 +365,7 @@ class ChatScope:
 
 
 def take_up_narrowing(conversation: Conversation | None) -> None:
-    """Restore the filters which the open conversation used last, when the conversation is opened or the page is
-    reloaded.
+    """Restore the filters last used in the open conversation, when a person opens it or reloads the page.
 
     Call this before the widgets are drawn.
     """

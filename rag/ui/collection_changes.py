@@ -1,4 +1,4 @@
-"""Preview changed settings before they are saved: presets, and recent questions asked both ways."""
+"""Preview changed settings before they are saved: presets, and searches for recent questions with both settings."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def draw_preview(
 ) -> None:
     """Draw the questions to try, the cost, and the passages found for each question before and after `changes`.
 
-    `before` is the profile with the collection's current values.
+    `before` is the profile with the collection's current settings.
     """
     if not is_previewed(list(changes)):
         if not all(SETTINGS[name].new_documents_only for name in changes):

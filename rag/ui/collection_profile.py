@@ -39,7 +39,7 @@ def profile_title(name: str) -> str:
 
 
 def sentences_on(profile: Profile, providers: Providers, embedding_model: str = "") -> list[tuple[str, str]]:
-    """Return pairs (icon, sentence) on how a profile reads, searches, ranks, and answers, and in which languages.
+    """Explain a profile in pairs (icon, sentence): reading, searching, ranking, answering and languages.
 
     `embedding_model` is the collection's model; by default, a new collection's model.
     """
@@ -54,7 +54,7 @@ def sentences_on(profile: Profile, providers: Providers, embedding_model: str = 
 
 
 def means(profile: Profile, providers: Providers, embedding_model: str = "") -> str:
-    """Return the sentences about the profile, and missing features, as Markdown, a line each.
+    """Return the sentences about the profile and about missing features, in Markdown, one per line.
 
     `embedding_model` is as in `sentences_on`.
     """
@@ -64,7 +64,7 @@ def means(profile: Profile, providers: Providers, embedding_model: str = "") -> 
 
 
 def shortcomings(profile: Profile, providers: Providers) -> list[str]:
-    """Return a sentence for each missing model which the profile needs, saying how to add the model."""
+    """Return a sentence for each missing model which the profile needs, with the steps to add the model."""
     sentences = []
     provider, _slash, rest = profile.embedding.embedding_model.partition("/")
     if not providers.is_configured(provider):

@@ -63,7 +63,7 @@ Reset = Callable[[UUID, list[str]], None]
 def draw_settings(
     identity: Identity, collection: Collection, profile: Profile, changed: Profile, *, on_save: Save, on_reset: Reset
 ) -> None:
-    """Draw the presets, a choice of a settings group, and this group's settings.
+    """Draw the presets, a choice of settings groups, and the chosen group's settings.
 
     Settings which differ from the profile form a further group.
     """
@@ -360,7 +360,7 @@ def draw_persona(
 ) -> None:
     """Draw the form for the person whom a portfolio's answers speak for, with a live preview.
 
-    `draw_outside` draws who else may ask the collection.
+    `draw_outside` draws the websites and public pages on which visitors may ask the collection.
     """
     answer = changed.answer
     # Values saved elsewhere since replace the drafts.

@@ -1,4 +1,4 @@
-"""Draw the conversations in the sidebar; people open, find, rename and delete them here."""
+"""Draw the conversations in the sidebar, to open, find, rename and delete them."""
 
 from __future__ import annotations
 
@@ -135,10 +135,10 @@ def _draw_row(
 def draw_dialog(
     conversations: Conversations, identity: Identity, opened: Conversation | None, on_open: Open, *, address: str
 ) -> bool:
-    """Draw the dialog about a conversation, if a person has opened a dialog; return whether a dialog is open.
+    """Draw the opened dialog for a conversation, if any. Return whether a dialog is open.
 
-    The dialog is about the conversation selected in the list, else about the open conversation. `address` is the
-    product's public address, for links.
+    The dialog concerns the conversation selected in the list, else the open conversation. `address` is the product's
+    public address, for links.
     """
     target: Conversation | None = st.session_state.get("chat_dialog_of") or opened
     chosen = st.session_state.get("chat_dialog")
@@ -175,7 +175,7 @@ def _rename(conversations: Conversations, identity: Identity, target: Conversati
 def _delete(conversations: Conversations, identity: Identity, target: Conversation, on_open: Open | None) -> None:
     """Ask whether to delete a conversation.
 
-    `on_open` opens an empty page, and is given only for the open conversation.
+    `on_open` opens an empty page. It is given only if `target` is the open conversation.
     """
 
     def take_away() -> None:

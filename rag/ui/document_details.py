@@ -46,14 +46,14 @@ def _cost_steps() -> dict[str, str]:
 
 
 def cost_line(values: Mapping[str, Any]) -> str:
-    """Return the cost per step and in total as a Markdown line; for an estimate, also the likely range."""
+    """Return the cost per step and in total, as a line in Markdown. For an estimate, the likely range is added."""
     steps = [f"{label} {plain(money(stored_cost(values, step)))}" for step, label in _cost_steps().items()]
     total = _("**Total {cost}**", cost=plain(money(stored_cost(values, "total"))))
     return " · ".join([*steps, total, *cost_range(stored_cost(values, "low"), stored_cost(values, "high"))])
 
 
 def cost_range(low: Decimal | None, high: Decimal | None) -> list[str]:
-    """Format the expected range for a bill as Markdown; empty if both ends look equal."""
+    """Format the expected range for a bill as Markdown; empty if both limits are formatted alike."""
     least, most = money(low), money(high)
     return [] if least == most else [_("between {low} and {high}", low=plain(least), high=plain(most))]
 
@@ -70,7 +70,7 @@ def page_ranges(numbers: Sequence[int]) -> str:
 
 
 class DetailTabs(NamedTuple):
-    """Draws the further tabs in an opened document; each tab reads only when it is in front."""
+    """The further tabs in an opened document. Only the selected tab reads from the database."""
 
     details: Callable[[], None]
     ask: Callable[[], None]
@@ -88,7 +88,7 @@ def draw_document(
     on_restore: Callable[[Document], None],
     on_open: Callable[[str], None],
 ) -> None:
-    """Draw the tabs for an opened document. Only the tab in front reads from the database."""
+    """Draw the tabs for an opened document. Only the selected tab reads from the database."""
     names = [
         _("Pages"),
         _("Details"),
@@ -235,8 +235,9 @@ def _draw_costs(document: Document) -> None:
 
 
 def has_shared_requests(document: Document) -> bool:
-    """Whether this document's paid embedding is charged to the whole collection, because synced documents share
-    requests.
+    """Whether this document's paid embedding is charged to the whole collection.
+
+    Synced documents are embedded together: a request may contain texts from several documents.
     """
     costs, estimate = (stored_cost(amounts, "embedding") for amounts in (document.costs, document.estimate))
     is_processed = document.status in (DocumentStatus.COMPLETED, DocumentStatus.SUPERSEDED)
@@ -285,7 +286,7 @@ def file_facts(metadata: Mapping[str, Any]) -> dict[str, str]:
 
 
 def file_date(text: str) -> str:
-    """Format an ISO date as written, with time and UTC offset if the file has them."""
+    """Format an ISO date from a file. Time and UTC offset are included if the file has them."""
     if not text:
         return ""
     value = datetime.fromisoformat(text)
@@ -295,9 +296,9 @@ def file_date(text: str) -> str:
 
 
 def _model_of(document: Document, documents: DocumentLibrary) -> str:
-    """Return a document's embedding model, or "" for a document without chunks.
+    """Return the embedding model for a document's chunks; "" for a document without chunks.
 
-    While the document is processed, the first chunk's model counts, afterwards the collection's model.
+    For a completed document this is the collection's model, else the first chunk's model.
     """
     if not document.chunk_count:
         return ""

@@ -46,7 +46,7 @@ def draw_form(
     *,
     today: date,
 ) -> None:
-    """Draw a form for a document's title, language, folder, tags, owner and dates, for all its versions.
+    """Draw a form for a document's title, language, folder, tags, owner and dates. They apply to all its versions.
 
     Unsaved changes stay in the session until they are saved or discarded, even after the panel closes.
     """
@@ -340,11 +340,9 @@ def comparable_name(name: str) -> str:
 
 
 def pair(files: Sequence[str], documents: Sequence[DocumentName]) -> list[UUID | None]:
-    """Return, for each file, the document which this file probably replaces, or `None`; each document is used at most
-    once.
+    """Match each file with the document which it probably replaces, or with `None`. No document is matched twice.
 
-    A file matches a document with the same file name, else with a comparable name (`comparable_name`), if exactly one
-    does.
+    Files are matched by file name, then by `comparable_name`. If several documents match, none is chosen.
     """
     matches: list[UUID | None] = [None] * len(files)
     remaining = list(documents)
@@ -363,7 +361,7 @@ def pair(files: Sequence[str], documents: Sequence[DocumentName]) -> list[UUID |
 
 
 def draw_replacing_several(documents: Sequence[DocumentName], *, largest_mb: int, on_files: OnFiles) -> None:
-    """Draw a box to upload new versions of several documents, and a choice of the document each file replaces.
+    """Draw a box to upload new versions of several documents, and let the person match files and documents.
 
     `on_files` is called with a document's id, the file's name and its bytes, for each file which the person keeps.
     """

@@ -273,9 +273,9 @@ def status_labels(figures: Sequence[DocumentFigures]) -> Labels[DocumentStatus]:
 
 
 def _choice(label: str, names: Mapping[str, str], key: str, *, width: int | None = None) -> str:
-    """Draw a select box, without a visible label if `width` is given.
+    """Draw a select box. If `width` is given, the label is hidden.
 
-    A value which is no longer offered becomes "", no choice.
+    A value which is no longer offered becomes "", which means no choice.
     """
     if st.session_state.get(key, "") not in names:
         st.session_state[key] = ""
@@ -321,9 +321,10 @@ def draw_table(
 ) -> None:
     """Draw the documents as a table. Only the visible rows are read.
 
-    The script `document_rows` turns clicks on a row into clicks on its title, which call `on_open` with the document's
-    id. The title is a button: if cells opened documents, every arrow key would. `on_select` is called with the ids of
-    the ticked rows. The table's key changes with its rows, so a click never refers to a different table's rows.
+    `on_open` is called with a document's id when its row is clicked, and `on_select` with the ids of the ticked rows.
+    Each title is a button, and the script `document_rows` turns a click anywhere in a row into a click on the title.
+    Cells do not open documents themselves, because every arrow key would then open a document. The table's key changes
+    with its rows: a click never refers to a different table's rows.
     """
     ids = [row.id for row in rows]
     state = st.session_state
@@ -394,7 +395,7 @@ def _columns(rows: Sequence[DocumentRow], collections: Mapping[UUID, str], today
 
 
 def titles(rows: Sequence[Listed], title: Callable[[Listed], str] = attrgetter("title")) -> list[str]:
-    """Return the rows' titles; equal titles get the file name, then the day."""
+    """Return the rows' titles. Equal titles are distinguished by the file name, then by the day."""
     labels = distinct_labels(
         rows,
         lambda row: row.id,
@@ -525,7 +526,7 @@ def draw_bin(
     on_leave: Callable[[], None],
     is_confirmed_needed: Callable[[], bool],
 ) -> None:
-    """Draw the deleted documents, a button to restore or delete them, and a button back to the library."""
+    """Draw the deleted documents, buttons to restore or delete them, and a button to return to the library."""
     explanation = _(
         "Deleted documents are kept here for {BIN_DAYS} days. During this time, answers do not use them.",
         BIN_DAYS=BIN_DAYS,
@@ -608,7 +609,10 @@ def draw_cost_table(documents: Sequence[Document]) -> None:
 
 
 def columns_of_kinds(documents: Sequence[Document | DocumentRow]) -> dict[str, lists.Column]:
-    """Return columns which only some kinds of documents fill: stars, topics, department. Empty columns are left out."""
+    """Return the columns which apply only to some kinds of documents: stars, topics, department.
+
+    Empty columns are left out.
+    """
     repositories = [d.metadata.get("repository") or {} for d in documents]
     columns = {}
     if any(repositories):

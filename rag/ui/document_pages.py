@@ -1,6 +1,6 @@
 """Draw a document page by page, each page's text beside its picture; and draw the list of chunks.
 
-Frames on a page's picture show tables, headings, notes, and omitted text.
+Boxes on a page's picture mark tables, headings, notes, and omitted text.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def read_by(page: DocumentPage) -> str:
 
 
 def draw_pages(document: Document, documents: DocumentLibrary, correcting: Correcting) -> None:
-    """Draw each page as read: its image next to the text, with tables as tables. The text can be corrected."""
+    """Draw each page as it was read: the picture beside the text, and tables as tables. The text can be corrected."""
     read = documents.pages(document.tenant_id, document.id)
     if not read:
         st.caption(_("No page has been read yet."))
@@ -152,7 +152,7 @@ def page_html(text: str) -> str:
 
 
 def draw_comparison(documents: DocumentLibrary, old: Document, new: Document, differing: Sequence[int]) -> None:
-    """Draw the differing pages in two versions side by side; for files without pages, their text."""
+    """Draw the pages which differ between two versions, side by side. Files without pages are compared as text."""
     place = 1
     if len(differing) > 1:
         place = st.pagination(len(differing), key=f"documents_differing_{new.id}")
@@ -175,7 +175,7 @@ def draw_comparison(documents: DocumentLibrary, old: Document, new: Document, di
 def marked_page(text: str, start: int, chunks: Sequence[DocumentChunk]) -> str:
     """Convert a page's text to HTML: chunks in alternating tints, numbered at their start, overlaps in a third tint.
 
-    `start` is the page's offset in the joined text; the chunks' spans count from the joined text's beginning.
+    `start` is the page's offset in the document's joined text. The chunks' spans are offsets in the same text.
     """
     here = [c for c in chunks if c.start_character < start + len(text) and c.end_character > start]
     edges = {0, len(text)}
@@ -241,7 +241,10 @@ def _draw_report(document: Document, read: Sequence[DocumentPage]) -> None:
 
 
 def draw_chunks(document: Document, documents: DocumentLibrary) -> None:
-    """Draw the chunks as a table; a selected chunk in full, with the text shared with its neighbours."""
+    """Draw the chunks as a table.
+
+    Below it, draw the selected chunk in full and mark the text that it shares with its neighbours.
+    """
     chunks = documents.chunks(document.tenant_id, document.id)
     if not chunks:
         st.caption(_("There are no passages until the document is processed."))
@@ -306,7 +309,8 @@ def _draw_chunk(document: Document, chunks: Sequence[DocumentChunk], index: int)
 def chunk_html(chunk: DocumentChunk, before: int, after: int) -> str:
     """Convert a chunk to HTML, tinted where it overlaps the previous and the next chunk.
 
-    `before` and `after` are character offsets in the document. A repository's details at a chunk's start do not count.
+    `before` is the offset where the previous chunk ends, `after` the offset where the next chunk starts, in characters
+    of the document. Repository details at the start of a chunk are never tinted.
     """
     content = chunk.content
     front = len(content) - (chunk.end_character - chunk.start_character)
@@ -338,7 +342,7 @@ def _tinted(text: str, title: str) -> str:
 class MarkLook:
     """How a page mark (a box around a table or image) is drawn: names, sign, line and colour.
 
-    Pages are white in the dark theme too.
+    The colours suit a white page, because page pictures are white in the dark theme too.
     """
 
     one: str
@@ -380,13 +384,13 @@ def marks_of(page: DocumentPage) -> list[PageMark] | None:
 
 
 def marks_html(marks: Sequence[PageMark]) -> str:
-    """Return the HTML for a page's marks (boxes around parts), laid over the page's image at any size."""
+    """Return the HTML for a page's marks (boxes around parts), laid over the page's picture at any size."""
     frames = "".join(_frame(mark, LOOKS[mark.kind]) for mark in marks)
     return f'<div aria-hidden="true">{frames}</div>' if frames else ""
 
 
 def legend_html(marks: Sequence[PageMark]) -> str:
-    """Return the HTML for the legend for a page's marks (boxes around parts): each type with sign and number."""
+    """Return the HTML for the legend to a page's marks: each type of box with sign and number."""
     entries = []
     counts = Counter(mark.kind for mark in marks)
     is_recognised = counts["line"] + counts["unsure"] > 0

@@ -97,7 +97,7 @@ def _draw_reading(document: Document, engine: str | None, on_read: Callable[[Doc
 
 
 def draw_queue_state(state: QueueState) -> None:
-    """Draw a line with the numbers of running, waiting and delayed jobs, unless there is none."""
+    """Draw a line with the numbers of running, waiting and delayed jobs. Without jobs, nothing is drawn."""
     words = []
     if state.running:
         words.append(_("{running} under way", running=count(state.running, "job")))
@@ -119,7 +119,7 @@ def draw_queue_state(state: QueueState) -> None:
 
 
 def draw_meaning(done: int, passages: int) -> None:
-    """Draw a line about passages which still lack a vector from the built-in model, if any."""
+    """Draw a line with the number of passages which still lack a vector from the built-in model, if any."""
     if done < passages:
         st.caption(
             ":material/translate: "
@@ -218,9 +218,9 @@ NO_ENGINE = N_(
 def draw_trouble(
     document: Document, *, engine: str | None, on_retry: Callable[..., None], retry: tuple[Any, ...]
 ) -> bool:
-    """Draw a failed document with the possible actions. Return True if the person asks to delete it.
+    """Draw a failed document with the possible actions. Return True if the person asks to delete the document.
 
-    `engine` recognises text in scans.
+    `engine` is the engine which recognises text in scans, or `None`.
     """
     words, color = status_badge(document.status)
     with st.container(border=True, key=f"documents_troubled_{document.id}", gap="xsmall"):

@@ -1,4 +1,4 @@
-"""Draw documents on their way into the library: chosen, refused, estimated, processed, ready."""
+"""Draw new documents until they are in the library: chosen, refused, estimated, processed, ready."""
 
 from __future__ import annotations
 
@@ -119,10 +119,9 @@ def draw_upload(
     default: Collection | None,
     spending_limit: Decimal,
 ) -> None:
-    """Draw the button for new documents; files can be dropped anywhere on the page.
+    """Draw the button for new documents; files can also be dropped anywhere on the page.
 
-    The files are handed over in this run, then the uploader is emptied. `default` is the collection that is chosen
-    beforehand.
+    New files are passed on in this run, and the uploader is emptied. `default` is the preselected collection.
     """
     if not collections:
         st.info(_("There is no collection to add documents to yet."), icon=":material/folder_off:")
@@ -459,7 +458,7 @@ OnOne = Callable[[Document], None]
 
 
 class EstimateActions(NamedTuple):
-    """Callbacks for documents which wait for a decision."""
+    """Callbacks for the decision about estimated documents."""
 
     on_confirm: OnOne
     on_confirm_all: Callable[[datetime], None]
@@ -656,7 +655,7 @@ def draw_refused_files(refused: Sequence[RefusedFile], *, on_dismiss: Callable[[
 
 
 def draw_rest(number: int, status: DocumentStatus) -> None:
-    """Say how many more documents with this status have no card on the page, and how to list them."""
+    """Say how many more documents have this status but no card on the page, and how to list them."""
     if number <= 0:
         return
     if status is DocumentStatus.ESTIMATED:
@@ -669,7 +668,10 @@ def draw_rest(number: int, status: DocumentStatus) -> None:
 
 
 def draw_many_finished(ready: Sequence[Document], number: int, *, on_dismiss: Callable[[], None]) -> None:
-    """Draw a single card for `number` documents which became ready while this page was open, the latest in a table."""
+    """Draw a single card for `number` documents which became ready while this page was open.
+
+    Only the latest documents, `ready`, are listed in a table.
+    """
     with st.container(border=True, key="documents_finished", gap="small"):
         ready_words = ngettext("**{count} document** is ready", "**{count} documents** are ready", number)
         _draw_head(f":green[:material/check_circle:] {ready_words}", "documents_done_all", on_dismiss)

@@ -1,4 +1,4 @@
-"""Draw how collections move to other embedding models: cost, progress, and the button to undo."""
+"""Draw how collections change to other embedding models: cost, progress, and the button to undo."""
 
 from __future__ import annotations
 

@@ -18,10 +18,10 @@ NUMBERS: Mapping[str, tuple[float, str]] = {"whole": (1, "%d"), "number": (0.05,
 
 
 def draw_field(field: FormField, value: Any = None, *, key: str, **look: Any) -> Any:
-    """Draw an input, and return the entered value. `look` has further options for the Streamlit call.
+    """Draw an input, and return the entered value. `look` has further options for the Streamlit widget.
 
-    The input does not enforce the field's limits, because Streamlit would cut longer texts and larger numbers silently.
-    The model refuses such a value with a message, and the value stays in the form.
+    The widget does not enforce the field's limits, because Streamlit would cut longer texts and larger numbers
+    silently. Instead, the model refuses the value with a message, and the value stays in the form.
     """
     label = _(field.title)
     help_text = _(field.help) or None

@@ -1,5 +1,4 @@
-"""Build the HTML and scripts around every page: the first paint, sign out, a session's end, following answers in
-progress.
+"""Build the HTML and scripts around every page: first paint, signing out, a session's end, answers in progress.
 
 Styles and scripts drawn by a page arrive with its first run, too late for the first paint: the sidebar would push the
 page aside, and grey bars would fill empty places. They are therefore added to Streamlit's index HTML file.
@@ -36,7 +35,7 @@ def reader_address(settings: Settings) -> str:
 def frame_scripts(account_id: UUID) -> str:
     """Return the scripts for every page, with texts in the reader's language.
 
-    `account_id` keeps each account's unsent question apart.
+    Unsent questions are stored per `account_id`.
     """
     return "".join(
         [
@@ -55,7 +54,7 @@ def frame_scripts(account_id: UUID) -> str:
 
 
 def put_off_sidebar(draw: Callable[[], None]) -> None:
-    """Postpone `draw`, which draws the sidebar, until the page calls `draw_sidebar` after the urgent parts."""
+    """Postpone drawing the sidebar: `draw` is called when the page calls `draw_sidebar`, after the urgent parts."""
     st.session_state.frame_put_off = draw
 
 
@@ -87,17 +86,15 @@ LOOK = (
 
 
 def link_here(words: str, address: str) -> str:
-    """Return HTML for a link which looks like a button and opens in this tab; Streamlit's link buttons open a new
-    tab.
-    """
+    """Return HTML for a link which looks like a button and opens in this tab. Streamlit's links open a new tab."""
     return f'<a href="{escape(address, quote=True)}" target="_self" style="{LOOK}">{escape(words)}</a>'
 
 
 def account_actions(csrf_token: str) -> str:
     """Build the links to change the password, set a second factor and sign out, in the same tab.
 
-    Signing out is an HTML form, not a Streamlit button: it sends a request, and the response clears the cookie. Without
-    `csrf_token`, which an old tab may lack, it is a link to a page which asks for confirmation.
+    Signing out is an HTML form, not a Streamlit button, because only a response can clear the cookie. Without
+    `csrf_token`, for example in an old tab, signing out is a link to a page which asks for confirmation.
     """
     change = link_here(_("Change password"), "/account/password")
     change += link_here(_("Second factor"), "/account/second-factor")

@@ -45,7 +45,7 @@ MOST_DOCUMENTS = 200
 
 
 def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details: Callable[[UUID], None]) -> None:
-    """Draw the unanswered questions in a period (gaps), and the selected gap with its actions.
+    """Draw a period's unanswered questions, grouped into gaps, and the selected gap with its actions.
 
     `draw_details` draws the gap's latest question.
     """

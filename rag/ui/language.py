@@ -1,7 +1,7 @@
 """Show pages in the reader's language, and let people choose it.
 
-Python's context variables do not survive from a run of the page to the next, and callbacks run before the page. The
-language is therefore kept in Streamlit's session, from which `rag.language` reads it.
+Python's context variables are lost between a page's runs, and callbacks run before the page sets them. The language is
+therefore kept in Streamlit's session, from which `rag.language` reads it.
 """
 
 from __future__ import annotations

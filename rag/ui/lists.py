@@ -72,7 +72,7 @@ def badges(values: Iterable[Sequence[str]], colors: Iterable[tuple[str, str]], w
 
 
 def draw(columns: Columns, *, alt: str, key: str | None = None, **options: Any) -> Any:
-    """Draw a table and return the value from `st.dataframe`, which also takes the `options`."""
+    """Draw a table and return the value from `st.dataframe`. `options` are further arguments for `st.dataframe`."""
     values = {title: column.values if isinstance(column, Column) else column for title, column in columns.items()}
     looks = {title: _with_room(title, c.look) for title, c in columns.items() if isinstance(c, Column)}
     frame = pd.DataFrame({title: list(v) if isinstance(v, Iterator) else v for title, v in values.items()})
@@ -91,8 +91,8 @@ def choose_row(
 ) -> Row | None:
     """Draw rows as a table, and return the selected row, or `None`.
 
-    `of` returns a hashable value for a row, which must cover everything shown. If rows or these values change, the
-    selection is cleared.
+    `of(row)` returns a hashable value with everything the table shows about the row. If the rows or these values
+    change, the selection is cleared.
     """
     key = table_key(key, map(of, rows))
     chosen = draw(columns, alt=alt, key=key, on_select="rerun", selection_mode="single-row")
@@ -132,10 +132,10 @@ def _selected(table: Any, rows: Sequence[Row]) -> list[Row]:
 
 
 def table_key(name: str, of: Iterable[Hashable]) -> str:
-    """Return a table key for these rows: new whenever they change, and never reused.
+    """Return a key for a table with these rows. When the rows change, the key changes to a value never used before.
 
-    A browser sends row numbers and remembers the selection by key. With different rows, or with the same rows again
-    later, the numbers would mean different items.
+    A browser sends row numbers, and remembers the selection by key. With a reused key, the numbers would mean different
+    items.
     """
     state, rows = st.session_state, hash(tuple(of))
     version, before = state.get(f"{name}_turn", (0, None))
@@ -173,7 +173,7 @@ class Paging(NamedTuple):
 def paging(key: str, looked_for: object, total: int, *, rows: int) -> Paging:
     """Return the page to show, if `total` items are divided into pages with `rows` items each.
 
-    If `looked_for`, the search, changes, the first page is shown.
+    `looked_for` is the search; when it changes, the first page is shown.
     """
     state, pages = st.session_state, max(-(-total // rows), 1)
     version, before = state.get(f"{key}_turn", (0, looked_for))

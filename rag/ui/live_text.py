@@ -1,8 +1,8 @@
 """Stream an answer's text, while it is written, to the pages showing it.
 
-The page draws a placeholder (`place_of`). The script `follow_answers` finds it and follows `ROUTE` with
-the session's cookie. Each event has the blocks finished since the previous event, and the growing block, as inert HTML.
-The text is converted a single time for all pages. An answer continues without pages showing the text.
+The page draws a placeholder (`place_of`). The script `follow_answers` finds the placeholder and requests `ROUTE` with
+the session's cookie. Each event has the blocks finished since the previous event, and the unfinished block, as inert
+HTML. The text is converted a single time for all pages. An answer continues even if no page shows it.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ async def _events(live: LiveAnswer, identity: Identity) -> AsyncIterator[str]:
 
 
 async def _is_signed_in(identity: Identity) -> bool:
-    """Whether the session is still open: a person who signed out must not see the text."""
+    """Whether the session is still open, because a person who signed out must not see the text."""
     sessions = services().sessions
     if sessions.find_cached(identity.session_id) is not None:
         return True

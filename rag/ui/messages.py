@@ -75,7 +75,7 @@ class Viewer:
 
 
 def replaced_answers(messages: Sequence[Message]) -> set[UUID]:
-    """Return the ids of answers whose question was asked again immediately; the newer answer replaces the older.
+    """Return the ids of replaced answers, which are followed by the same question, asked again.
 
     An answer forwarded to a person is not replaced, because the person's reply appears there.
     """
@@ -94,7 +94,7 @@ def draw_message(
 ) -> DeltaGenerator | None:
     """Draw a message; for an answer, return the container for time and cost.
 
-    The sources are open for the last answer, and closed for older answers. `question` is the question which the message
+    `question` is the question which the message answers. The sources are open for the last answer, and closed for older
     answers. A replaced answer is collapsed, including its sources and actions.
     """
     if is_replaced:
@@ -141,7 +141,7 @@ def draw_shared(shared: SharedConversation, on_open: OpenSource) -> None:
 def as_written(message: Message, live: LiveAnswer) -> Message:
     """Return a message with text and sources from `live`, an answer which is finished but not yet stored.
 
-    Follow-up questions are missing.
+    Follow-up questions are not included.
     """
     finished = live.written
     if finished is None:
@@ -157,9 +157,9 @@ def as_written(message: Message, live: LiveAnswer) -> Message:
 
 
 def draw_place(live: LiveAnswer) -> DeltaGenerator:
-    """Draw the placeholder for an answer's growing text; return the container for the steps shown meanwhile.
+    """Draw the placeholder for an answer's growing text. Return the container for the steps shown before the text.
 
-    The browser follows the text itself (`live_text.py`), because sending the pieces of 100 answers as Streamlit
+    The browser fetches the text itself (`live_text.py`), because sending the pieces of 100 answers as Streamlit
     elements would overload a process.
     """
     with st.chat_message("assistant", avatar=MARK), st.container(gap="small"):
@@ -170,11 +170,11 @@ def draw_place(live: LiveAnswer) -> DeltaGenerator:
 
 
 def hold_back(live: LiveAnswer, is_rushed: Callable[[], bool], *, pulse_seconds: float) -> None:
-    """Delay the rest of the page until this answer has its first words, if many people are waiting.
+    """If many people are waiting, delay the rest of the page until this answer has its first words.
 
-    When fifty people ask within a second, drawing the conversation list, the menu and the rest would be a quarter of
-    the work before their first words. The delay has a limit, because Streamlit fades elements which a run has not
-    redrawn after half a second.
+    When fifty people ask within a second, drawing the conversation list, the menu and the rest is a quarter of the work
+    before their first words. The delay is limited, because Streamlit fades elements which a run has not redrawn after
+    half a second.
     """
     until = time.monotonic() + HOLD_SECONDS
     while is_rushed() and time.monotonic() < until and not live.wait_until_begun(min(pulse_seconds, HOLD_SECONDS)):
@@ -182,7 +182,10 @@ def hold_back(live: LiveAnswer, is_rushed: Callable[[], bool], *, pulse_seconds:
 
 
 def follow(live: LiveAnswer, steps: DeltaGenerator, *, pulse_seconds: float) -> None:
-    """Show an answer's steps until the answer is written. Every `pulse_seconds`, a click can end the run."""
+    """Show an answer's steps until the answer is written.
+
+    Every `pulse_seconds`, the run checks for clicks, and ends if there was a click.
+    """
     for step in live.follow_steps(pulse_seconds):
         if step is None:
             be_interrupted()
@@ -309,7 +312,7 @@ def _draw_footer(message: Message, viewer: Viewer, *, is_last: bool, question: s
 
 
 def draw_figures(place: DeltaGenerator, message: Message) -> None:
-    """Draw an answer's time and cost into `place`. Called after the follow-up questions, which cost money too."""
+    """Draw an answer's time and cost into `place`. Call this after the follow-up questions, whose cost is included."""
     if message.total_ms is not None or message.cost is not None:
         place.markdown(f":small[:gray[{' · '.join(_format_figures(message))}]]", width="content")
 

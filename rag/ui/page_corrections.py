@@ -68,7 +68,7 @@ class Draft:
 def draw_waiting(
     document: Document, pages: Sequence[DocumentPage], history: Sequence[PageCorrection], correcting: Correcting
 ) -> None:
-    """Draw the corrections to an earlier version which this version lacks, with buttons to apply or dismiss each."""
+    """Draw the corrections which only an earlier version has, with buttons to apply or dismiss each correction."""
     if st.session_state.pop("documents_correction_saved", False):
         st.rerun()  # the panel opens the new version
     texts = {page.number: page.text for page in pages}
@@ -278,7 +278,7 @@ def _draw_editor(document: Document, page: DocumentPage, draft: Draft, correctin
 
 
 def _press_save(document: Document, page: DocumentPage, draft: Draft, correcting: Correcting) -> None:
-    """Save a text. If this costs money, the first press shows the cost, and the second saves."""
+    """Save a text. If saving costs money, the first press shows the cost, and the second press saves."""
     if draft.plan is None:
         _save_if_free(document, page.number, draft, correcting)
     else:

@@ -1,4 +1,4 @@
-"""Draw a document's page beside the answer, with the cited passage marked; text for files without pages.
+"""Draw a document's page beside the answer, with the cited passage marked. Files without pages are shown as text.
 
 Image and file come from our routes, which check the reader's session each time. Streamlit's media files are not used,
 because their addresses are not tied to a person.
@@ -95,8 +95,8 @@ def open_page_view(
 def picture_html(address: str, alt: str, *, zoom_percent: int = 100, over: str = "") -> str:
     """Return the HTML for a PDF page's image from our route, which checks the reader's rights.
 
-    Until the image loads, an uncoloured box with a page's height reserves the space, so nothing jumps or flashes.
-    `over` is HTML to overlay.
+    Until the image loads, an uncoloured box with a page's height reserves the space: nothing jumps or flashes. `over`
+    is HTML to overlay.
     """
     return (
         '<div tabindex="0" style="overflow:auto;border:1px solid rgba(128,138,165,.35);border-radius:8px">'
@@ -117,7 +117,7 @@ def is_pdf(document: Document) -> bool:
 
 
 def draw_original_link(document: Document, *, key: str, page: int = 1) -> None:
-    """Draw a link to the original: opened in a new tab if safe, else saved."""
+    """Draw a link to the original file. Safe types open in a new tab; other types are saved."""
     is_shown = document.mime_type in VIEWED_TYPES
     st.link_button(
         _("Open PDF") if is_pdf(document) else _("Open original") if is_shown else _("Save original"),
@@ -251,7 +251,10 @@ def _draw_way_back(words: str, on_turn: Callable[[int], None], place: int) -> No
 
 
 def page_of(documents: DocumentLibrary, who: Who, citation: Citation) -> int:
-    """Return the number of the page to open for a citation: of several pages, the page with the most marked words."""
+    """Return the number of the page to open for a citation.
+
+    If the passage spans several pages, this is the page with the most marked words.
+    """
     if citation.first_page == citation.last_page:
         return citation.first_page
     chunks = documents.chunks(who, citation.document_id, chunk_id=citation.chunk_id)
@@ -282,7 +285,7 @@ STRONG_MARK = "background:rgba(255,208,0,.55);color:inherit;border-radius:3px"
 
 
 def page_with_most(terms: Sequence[str], pages: Sequence[DocumentPage], passage: DocumentChunk) -> int:
-    """Return the number of the passage's page with the most of these words; on a tie, the first."""
+    """Return the number of the passage's page with the most of these words; on a tie, the earliest page."""
     best, most = passage.first_page, 0
     for page, start in zip(pages, page_starts(pages), strict=False):
         if passage.first_page <= page.number <= passage.last_page:
@@ -313,7 +316,7 @@ def _parts_between(text: str, start: int, stop: int) -> Iterator[tuple[int, int]
 
 
 def part_with(parts: Sequence[tuple[int, int]], position: int) -> int:
-    """Return the index of the part containing a position."""
+    """Return the index of the part which contains the position."""
     return next((index for index, (_, end) in enumerate(parts) if position < end), len(parts) - 1)
 
 

@@ -185,7 +185,10 @@ SYSTEMS = (
 
 
 def device(user_agent: str) -> str:
-    """Return a browser's name in plain words: `Firefox on Windows`; for other programs, the first word."""
+    """Return a browser's name in plain words: `Firefox on Windows`.
+
+    For a different program, return the first word in the user agent.
+    """
     browser = next((name for mark, name in BROWSERS if re.search(rf"{mark}\w*/", user_agent)), "")
     system = next((name for mark, name in SYSTEMS if mark in user_agent), "")
     if browser:
@@ -196,7 +199,7 @@ def device(user_agent: str) -> str:
 def draw_sessions(
     sessions: Sequence[OpenSession], own_session_id: str, zone: tzinfo, end: Callable[[OpenSession], None]
 ) -> None:
-    """Draw a row for each session, latest first; the current session has no button."""
+    """Draw a row for each session, latest first, with a button to end it. The current session has no button."""
     st.caption(
         _("Signed in at {sessions}.", sessions=count(len(sessions), "place"))
         if sessions

@@ -1,4 +1,4 @@
-"""Draw test questions, runs over them, and two runs side by side."""
+"""Draw test questions, evaluation runs, and two runs side by side."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ VERDICTS = {
 
 
 def draw_quality(identity: Identity, draw_details: DrawDetails) -> None:
-    """Draw a collection's test questions, the metrics from their runs, and a comparison between two runs."""
+    """Draw a collection's test questions, the metrics from evaluation runs, and a comparison between two runs."""
     collections = {collection.id: collection for collection in services().documents.collections(identity)}
     if not collections:
         st.caption(_("There is no collection yet."))

@@ -1,6 +1,6 @@
 """Draw a question in full: its answer, timing, found passages and their order, tokens and costs.
 
-It can be asked again with a different profile or settings; both answers are drawn side by side.
+The question can be asked again with a different profile or settings; both answers are drawn side by side.
 """
 
 from __future__ import annotations
@@ -50,8 +50,9 @@ ROLE_NAMES = {"system": N_("Instructions"), "user": N_("Sent"), "assistant": N_(
 
 
 def cost_words(cost: Any, is_priced: bool) -> str:
-    """Format a question's cost. If a call had no known price, this adds "calls without a price" and never counts the
-    call as zero.
+    """Format a question's cost.
+
+    If a call had no known price, the text adds "calls without a price"; such calls are never counted as zero.
     """
     if is_priced:
         return money(cost)
@@ -258,7 +259,7 @@ PASSAGES = replace(SETTINGS["top_k"], title=N_("Passages"), help="")
 
 
 def draw_run_again(identity: Identity, entry: ChatLogEntry) -> None:
-    """Draw the choice of profile and settings, and the new answer next to the old."""
+    """Draw the choice of profile and settings, and the new answer next to the old answer."""
     question = entry.question
     collections = {collection.id: collection for collection in services().documents.collections(identity)}
     if question.collection_id not in collections or not question.question:
@@ -291,8 +292,9 @@ def draw_run_again(identity: Identity, entry: ChatLogEntry) -> None:
 
 
 def draw_comparison(before: ChatLogEntry, after: ChatLogEntry, titles: tuple[str, str]) -> None:
-    """Draw two answers to a question under `titles`. The second answer's passages are listed with their
-    rank in both.
+    """Draw two answers to a question side by side, under `titles`.
+
+    The second answer's passages are listed with their rank in both answers.
     """
     words = outcome_names()
     for column, title, entry in zip(st.columns(2), titles, (before, after), strict=True):

@@ -173,7 +173,7 @@ def _draw_passages(
 def draw_errors(
     analytics: Analytics, who: Who, period: Period, filters: Filters, draw_details: Callable[[UUID], None]
 ) -> None:
-    """Draw why questions failed, which notices were shown under answers, and which calls were cut off or sent again."""
+    """Draw why questions failed, the notices shown under answers, and model calls which were cut off or repeated."""
     st.header(_("Errors and repeated calls"), anchor=False)
     errors, repeated = analytics.errors(who, period, filters), analytics.repeated_calls(who, period)
     notices = analytics.notices(who, period, filters)
@@ -230,7 +230,10 @@ def _draw_sentences(
 
 
 class RerankingEffect(NamedTuple):
-    """What reranking changed: each value is a fraction of the reranked questions, 0 to 1, but `place` is a rank."""
+    """The effects of reranking.
+
+    `moved` and `far` are fractions (0 to 1) of the reranked questions, and `place` is a rank.
+    """
 
     questions: int
     #: The first passage changed.

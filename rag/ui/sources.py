@@ -42,8 +42,9 @@ def sentence_of(citation: Citation) -> str:
 
 
 def place_of_source(citation: Citation) -> str:
-    """Return where a passage is: its page, or its heading for files without pages; with the collection, if several were
-    asked.
+    """Return a passage's place: the page or, for files without pages, the heading.
+
+    If several collections were asked, the collection's name is added.
     """
     is_paged = has_pages(citation.file_name) and not citation.category
     place = pages(citation.first_page, citation.last_page) if is_paged else citation.section
@@ -51,8 +52,9 @@ def place_of_source(citation: Citation) -> str:
 
 
 def shown_path(citation: Citation, *, is_wide: bool) -> str:
-    """Return the headings above a passage: all on a wide card, else the nearest; for spreadsheets also the sheet's
-    name.
+    """Return the headings above a passage.
+
+    A wide card has all headings. Other cards have the nearest heading and, for spreadsheets, the sheet's name.
     """
     headings = citation.section.split(PATH_SEPARATOR)
     if is_wide:
@@ -63,9 +65,9 @@ def shown_path(citation: Citation, *, is_wide: bool) -> str:
 
 
 def distinguishing_labels(citations: Sequence[Citation]) -> dict[UUID, str]:
-    """Return labels by document id for documents which their title alone does not distinguish.
+    """Return labels which distinguish documents with equal titles, by document id.
 
-    The label is the folder. Documents with equal titles in a folder also get the file name, and equal file names a
+    The label is the folder. Documents with the same title and folder get the file name too, and equal file names get a
     number.
     """
     documents = {citation.document_id: citation for citation in citations}
@@ -170,9 +172,9 @@ def draw_source_cards(
     """Draw a card for each citation; `[n]` in the answer links to the anchor `{anchor}-n`.
 
     `places` maps each number to a list with a citation for each occurrence in the answer. The card shows the sentence
-    cited the first time; hidden buttons, which only the script presses, open the page for the other times. `on_open` is
-    called with the citation whose page to open. Scores are not shown, because a score is the fraction of the question's
-    words in a passage, and people would read "100%" as a correct answer.
+    from the first occurrence. Hidden buttons, pressed only by the script, open the pages for the later occurrences.
+    `on_open` is called with the citation whose page to open. Scores are not shown, because a score is the fraction of
+    the question's words in a passage, and people would read "100%" as a correct answer.
     """
     columns, labels = min(len(citations), 3), distinguishing_labels(citations)
     places = places or _once_each(citations)

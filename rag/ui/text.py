@@ -95,7 +95,10 @@ def _around_addresses(text: str, write: Callable[[str], str]) -> list[str]:
 
 
 def _join_pieces(pieces: Iterable[str]) -> str:
-    """Join Markdown texts. A space separates adjacent backticks, which would otherwise form a longer run."""
+    """Join Markdown texts.
+
+    Backticks which would become adjacent are separated by a space, because they would form a longer code fence.
+    """
     joined: list[str] = []
     for piece in filter(None, pieces):
         if joined and joined[-1].endswith("`") and piece.startswith("`"):
@@ -116,7 +119,7 @@ def answer_markdown(text: str, numbers: Iterable[int] = (), anchor: str = "") ->
 
 
 def place_of_number(anchor: str, number: int, place: int) -> str:
-    """Return the link target for the n-th time an answer cites a number; `place` is n, from 1."""
+    """Return the link target for an answer's citation number. `place` counts the number's occurrences, from 1."""
     return f"{anchor}-{number}" if place == 1 else f"{anchor}-{number}-{place}"
 
 
@@ -135,7 +138,7 @@ class GrowingAnswer:
         self._finished_to = 0
 
     def grow(self, text: str) -> None:
-        """Take the answer's current text, which must begin with the text from the previous call."""
+        """Update the HTML to the answer's current text, which must begin with the text from the previous call."""
         before, self._text = self._text, text
         line = before[before.rfind("\n") + 1 :]
         # Most pieces are words on the same line, and passage numbers. Parsing the whole block for each piece would take
@@ -298,9 +301,9 @@ def _prefix_lines(block: str, first: str, rest: str) -> str:
 
 
 def _densest_window(hits: Sequence[tuple[int, str]], width: int) -> int:
-    """Return the start position for the window, `width` characters long, with the most different terms.
+    """Return the start of the window with the most different terms.
 
-    On a tie, the earliest window counts.
+    A window is `width` characters long. On a tie, the earliest window is chosen.
     """
     best, most = 0, 0
     within: Counter[str] = Counter()

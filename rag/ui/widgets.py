@@ -1,8 +1,8 @@
 """Widgets shared by several pages: labels, choosing a collection, questions to click.
 
-Streamlit sends back a choice's label, not the choice: with two equal labels the first option is chosen, whichever was
-clicked. Labels for things named by people are therefore made distinct here. A widget's value is read with the previous
-run's labels, so a label may change while its option is chosen.
+Streamlit sends back a choice's label instead of the choice. If two labels are equal, the first option is always chosen.
+Labels for things named by people are therefore made distinct here. A widget's value is read with the previous run's
+labels: a label may change while its option is chosen.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ P = ParamSpec("P")
 
 
 def document_labels(documents: Iterable[Document | DocumentName]) -> Labels[UUID]:
-    """Label documents by title; equal titles also by file name and day."""
+    """Label documents by title. Equal titles are distinguished by file name and day."""
     zone = time_zone(st.context.timezone)
     return distinct_labels(
         documents,
@@ -41,7 +41,7 @@ def document_labels(documents: Iterable[Document | DocumentName]) -> Labels[UUID
 
 
 def name_labels(names: Mapping[Option, str], *, missing_label: str = "") -> Labels[Option]:
-    """Return labels for options which are told apart only by name; equal names get the id."""
+    """Label options by name. Equal names are distinguished by the id. `missing_label` replaces an empty name."""
     missing_label = missing_label or _("No longer there")
     return distinct_labels(names.items(), lambda item: item[0], lambda item: item[1], missing_label=missing_label)
 
@@ -52,7 +52,7 @@ def words_of(names: Mapping[Option, str]) -> Callable[[Option], str]:
 
 
 def draw_head(heading: str, *, is_title: bool = False) -> DeltaGenerator:
-    """Draw a heading; return the row container, in which the caller can add buttons next to the heading."""
+    """Draw a heading. Return its row container, to which the caller can add buttons."""
     row = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
     if is_title:
         row.title(heading, anchor=False, width="content")
@@ -64,7 +64,7 @@ def draw_head(heading: str, *, is_title: bool = False) -> DeltaGenerator:
 def choose_word(
     label: str, words: Mapping[Option, str], *, key: str, default: Option, help_text: str | None = None
 ) -> Option:
-    """Draw a small choice between the product's words, without the label. The query parameters keep the choice."""
+    """Draw a small choice between the product's words, without the label. The query parameters store the choice."""
     chosen = st.segmented_control(
         label,
         list(words),
@@ -86,7 +86,7 @@ def search_box(label: str, *, key: str, **options: Any) -> str:
 
 
 def filter_box(label: str, names: Mapping[Option, str], *, everything: str, key: str, **options: Any) -> Option | None:
-    """Draw a filter without a label, and return the choice; the box reads `everything` while the choice is None.
+    """Draw a filter without a label, and return the choice. While the choice is `None`, the box shows `everything`.
 
     `names` has a label for each choice. `options` go to `st.selectbox`.
     """
@@ -222,7 +222,7 @@ def ask_to_confirm(
 ) -> None:
     """Ask for confirmation before a destructive action, with the safe choice first.
 
-    `sentences` are Markdown and say what is lost and how much; `action` is the label of the red button.
+    `sentences` are Markdown and say how much is lost. `action` is the label of the red button.
     """
 
     @st.dialog(title, icon=icon)
@@ -239,9 +239,10 @@ def ask_to_confirm(
 
 
 def draw_end_button(label: str, state_key: str) -> None:
-    """Draw the final button of a dialog which shows a secret once. A click removes the secret from the session.
+    """Draw the final button of a dialog which shows a secret once.
 
-    The secret is in `st.session_state[state_key]`. Removing it when drawn would lose it if the page reruns meanwhile.
+    A click removes the secret from `st.session_state[state_key]`. It is not removed earlier, because a rerun of the
+    page before the click would then lose it.
     """
     if st.button(label, key=f"{state_key}_done", type="primary", on_click=st.session_state.pop, args=(state_key, None)):
         st.rerun()
@@ -255,7 +256,7 @@ def draw_secret(secret: str, advice: str, label: str, state_key: str) -> None:
 
 
 def draw_copy_button(text: str, label: str = "") -> None:
-    """Draw a button to copy a text; a code block's button is visible only under the mouse."""
+    """Draw a button to copy a text. The button on a code block would be visible only under the mouse."""
     st.html(copy_button(text, label or _("Copy"), _("Copied")))
 
 

@@ -92,7 +92,7 @@ def private_network(host: str) -> InvalidInput:
 
 
 def is_own(url: httpx.URL, own_hosts: frozenset[str]) -> bool:
-    """Whether the settings list this host (with the port if given), which may then be in a private network."""
+    """Whether the settings list this host, with the port if given. A listed host may be in a private network."""
     return url.netloc.decode("ascii").lower() in own_hosts
 
 
@@ -183,8 +183,9 @@ def require_success(answer: httpx.Response, service: str, *, rejected: str, forb
 def send_patiently(
     send: Callable[[], httpx.Response], *, wait: Callable[[float], object] = time.sleep
 ) -> httpx.Response:
-    """Send a request and return the response. Retries after a broken connection, a server error, or a requested
-    pause.
+    """Send a request and return the response.
+
+    The request is repeated after a broken connection, after a server error, and when the server asks to wait.
     """
     for attempt in range(ATTEMPTS):
         is_last = attempt + 1 == ATTEMPTS

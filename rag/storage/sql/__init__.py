@@ -1,12 +1,13 @@
 """Read all statements by name from the `.sql` files here and in the integrations' folders.
 
 A statement begins with `-- name --`, followed by a line with a description. Parameters are `%(named)s`. Optional
-filters are written in SQL (`%(x)s::type IS NULL OR …`), shared filters are SQL functions; no statement is built from
-strings.
+filters are written in SQL (`%(x)s::type IS NULL OR …`), and shared filters are SQL functions. No statement is built
+from strings.
 
 A statement sees the transaction's tenant, `rag_tenant()`; statements with scans write `(SELECT rag_tenant())`, which
-Postgres evaluates once. Only three kinds take a parameter `tenant_id`: operators' statements about other tenants; jobs,
-whose arguments name the tenant; and searches, which run too often to verify the identity again.
+Postgres evaluates once. Only three kinds take a parameter `tenant_id`: operators' statements about other tenants;
+statements for jobs, which name the tenant in their arguments; and searches, which run too often to verify the identity
+again.
 """
 
 from __future__ import annotations

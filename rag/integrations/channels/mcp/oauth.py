@@ -173,8 +173,8 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
 async def authorize(request: Request) -> Response:
     """Redirect to the consent page, or show an error on our page.
 
-    The protocol would redirect errors to the program's address. Because anyone may register a program, a link to us
-    could then redirect people to any site.
+    By the protocol, errors are redirected to the program's address. We do not, because anyone may register a program: a
+    link to us could then redirect people to any site.
     """
     answer = await AUTHORIZATION.handle(request)
     address = answer.headers.get("location", "")

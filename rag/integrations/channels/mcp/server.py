@@ -123,7 +123,7 @@ class Found(BaseModel):
 
 
 class AskResult(BaseModel):
-    """An answer with outcome and sources; without an answer, the nearest chunks."""
+    """An answer with outcome and sources. If there is no answer, the closest chunks."""
 
     collection: str
     answer: str = Field(description="In Markdown; [1] names the source of that number.")

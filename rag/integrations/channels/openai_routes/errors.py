@@ -1,4 +1,4 @@
-"""Format errors like OpenAI: clients then show our sentence."""
+"""Format errors like OpenAI, because clients then show our sentence."""
 
 from __future__ import annotations
 

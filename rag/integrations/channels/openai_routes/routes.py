@@ -60,7 +60,7 @@ WITHDRAWN = "\n\n---\n\n"
 
 
 class _OpenAIModel(BaseModel):
-    """A model in OpenAI's format. Unknown fields are ignored."""
+    """A pydantic model in OpenAI's format. Unknown fields are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -339,7 +339,7 @@ class _AnswerFormatter:
         return self._event(choices=[], usage=self.usage.model_dump()) if options and options.include_usage else ""
 
     def failure(self) -> str:
-        """Format the event for an answer without text, for which clients raise an error."""
+        """Format the event for an answer without text. Clients raise an error for this event."""
         return f"data: {json.dumps({'error': errors.fields_of(failure_of(self.live))}, ensure_ascii=False)}\n\n"
 
     def annotations(self, text: str) -> Iterator[Annotation]:

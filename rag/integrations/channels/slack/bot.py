@@ -1,8 +1,9 @@
 """Answer questions in Slack. A thread is a conversation, and thumbs are feedback.
 
-Slack's library checks signatures and calls Slack's API. The account with the same e-mail address asks. In a direct
-message, all collections open to the person are searched. Because all members read a channel, only collections open to
-the whole company are searched there, and none in channels shared with other companies.
+Slack's library checks signatures and calls Slack's API. A question is asked with the rights of the account with the
+sender's e-mail address. In a direct message, any collection open to this person can be searched. In a channel, which
+all members can read, only a collection open to the whole company is searched. In channels shared with other companies,
+questions are refused.
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ class SlackBot:
     def _person(self, client: WebClient, user: str, team: str) -> Identity:
         """Return the account with a Slack user's confirmed e-mail address.
 
-        Raises `NotAllowed` without this account, and for bots, guests and users from different workspaces.
+        Raises `NotAllowed` if no account has the address, and for bots, guests and users from different workspaces.
         """
         try:
             slack_user: dict[str, Any] = client.users_info(user=user)["user"]
@@ -229,7 +230,7 @@ def _source_line(citation: Citation, base: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Escape links and mentions: text from documents must not notify people or link elsewhere."""
+    """Escape links and mentions, because text from documents must not notify people or link elsewhere."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("|", "¦")
 
 

@@ -139,7 +139,10 @@ class TeamsBots:
         return bot if bot is not None and bot.is_active and bot.app_id == app_id else None
 
     def secret_of(self, bot: TeamsBot) -> str:
-        """Return the decrypted client secret. Raises `InvalidInput` if the data folder's key has changed."""
+        """Return the decrypted client secret.
+
+        Raises `InvalidInput` if the key in the data folder, with which the secret was encrypted, has changed.
+        """
         try:
             return self._locker.decrypt(bot.secret).decode()
         except InvalidToken as exc:

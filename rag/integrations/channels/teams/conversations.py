@@ -1,10 +1,10 @@
 """Answer questions in Microsoft Teams. A thread is a conversation, and thumbs are feedback.
 
 Microsoft's library checks each message's token and calls Teams. The library also accepts other issuers, and only warns
-if the reply address differs from the token's; this module refuses both. The account with the same user name or e-mail
-address asks. In a personal chat, all collections open to the person are searched. Because everybody reads a channel or
-group chat, only collections open to the whole company are searched there, and none if people from other companies take
-part.
+if the reply address differs from the token's; this module refuses both. A question is asked with the rights of the
+account with the sender's user name or e-mail address. In a personal chat, any collection open to this person can be
+searched. In a channel or group chat, which all members can read, only a collection open to the whole company is
+searched. If people from other companies take part, questions are refused.
 """
 
 from __future__ import annotations
@@ -113,8 +113,8 @@ class TeamsConversations:
     async def take(self, token: str, content: bytes) -> None:
         """Check a message and start to answer it.
 
-        Raises `KeyRejected` if the message is not proven to be from Teams, `NotAllowed` for other companies,
-        `BodyUnreadable`, and `TooManyRequests`.
+        Raises `KeyRejected` if the message is not proven to be from Teams, `NotAllowed` for people from other
+        companies, `BodyUnreadable` for a malformed message, and `TooManyRequests`.
         """
         try:
             activity = Activity.model_validate_json(content)
@@ -415,6 +415,6 @@ def _source_line(citation: Citation, base: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Escape tags, mentions and links: text from documents must not notify people or link elsewhere."""
+    """Escape tags, mentions and links, because text from documents must not notify people or link elsewhere."""
     escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return escaped.replace("](", "] (")

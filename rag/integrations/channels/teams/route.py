@@ -1,4 +1,4 @@
-"""Route for messages from Microsoft Teams. Microsoft's library is imported at the first message."""
+"""Route for messages from Microsoft Teams. Microsoft's library is imported when a message arrives first."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def finish(seconds: float) -> None:
 
 
 async def messages(request: Request) -> Response:
-    """Receive a message, and answer it separately through Teams."""
+    """Receive a message. The answer is sent through Teams, not in this response."""
     parts, header = services(), request.headers.get("authorization", "")
     if not header.startswith("Bearer "):
         return refusal(request.scope, KeyRejected())

@@ -1,7 +1,7 @@
 """Send events to other programs, signed by the Standard Webhooks scheme, with retries until they are accepted.
 
-`rag.records.events` lists the events. Body and signature are made at each attempt: receivers may refuse messages older
-than a few minutes.
+`rag.records.events` lists the events. Body and signature are made again at each attempt, because receivers may refuse
+messages older than a few minutes.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ class Webhooks:
     # Sending, for the queue
 
     def deliver(self, tenant_id: str, delivery_id: UUID) -> float | None:
-        """Attempt a delivery. Return the seconds until the next attempt; `None` if the delivery is finished."""
+        """Attempt a delivery. Return the seconds until the next attempt; `None` if no further attempt will be made."""
         with (
             self._database.transaction(tenant_id) as connection,
             connection.cursor(row_factory=dict_row) as cursor,
@@ -324,7 +324,7 @@ class Webhooks:
 
 
 def _is_number(host: str) -> bool:
-    """Whether a host is an IP address, also in forms which some resolvers accept: `0x7f000001`, `127.1`."""
+    """Whether a host is an IP address. Forms accepted only by some resolvers count too: `0x7f000001`, `127.1`."""
     try:
         ipaddress.ip_address(host)
     except ValueError:
@@ -340,5 +340,8 @@ def webhooks_of(parts: Services) -> Webhooks:
 
 
 def deliver(database: Database, settings: Settings, tenant_id: str, delivery_id: str) -> float | None:
-    """Attempt a webhook delivery, for the job queue. Return the seconds until the next attempt; `None` if finished."""
+    """Attempt a webhook delivery, for the job queue.
+
+    Returns the seconds until the next attempt; `None` if no further attempt will be made.
+    """
     return Webhooks(database, settings).deliver(tenant_id, UUID(delivery_id))

@@ -85,9 +85,9 @@ class Widget:
 
 
 def _sites(sites: builtins.list[str]) -> builtins.list[str]:
-    """Return sites in the form browsers send, `https://intranet.example.com`.
+    """Return sites in the form which browsers send: `https://intranet.example.com`.
 
-    Raises `InvalidInput` for text in any different form.
+    Raises `InvalidInput` for a site which cannot be written in this form.
     """
     origins = list(dict.fromkeys(site.rstrip("/").lower() for site in " ".join(sites).split()))
     if len(origins) > MOST_SITES:
@@ -224,7 +224,7 @@ class Widgets:
         return str(removed)
 
     def put_back(self, identity: Identity, removed: str) -> None:
-        """Restore a removed widget: the tag works again. Raises `NotAllowed`, `InvalidInput`."""
+        """Restore a removed widget. The HTML tag works again. Raises `NotAllowed`, `InvalidInput`."""
         require_admin(identity)
         self._database.put_back(identity, "put_widget_back", kept=removed)
 
@@ -276,7 +276,8 @@ class Widgets:
 
 @lru_cache(maxsize=8)
 def widgets_of(database: Database) -> Widgets:
-    """Return the database's `Widgets`, always the same object, because this object counts questions per network
-    address.
+    """Return the database's `Widgets`.
+
+    Every call returns the same object, because the object counts the questions per network address.
     """
     return Widgets(database)

@@ -100,8 +100,9 @@ class OpenIdProvider:
         return from_elsewhere(account, origin)
 
     def signed_out(self, logout_token: str) -> list[str]:
-        """Return the `origin_hash` values to sign out for a logout token: a session or a person. Raises
-        `AccessError`.
+        """Read a logout token, and return the `origin_hash` for each session or person to sign out.
+
+        Raises `AccessError` for an invalid token.
         """
         try:
             decoded = self._decode(logout_token)
@@ -173,7 +174,10 @@ class OpenIdProvider:
         return dict(decoded.claims)
 
     def _with_details(self, claims: dict[str, Any], token: Mapping[str, Any]) -> dict[str, Any]:
-        """Add missing claims, for example e-mail address and groups from Okta, from the userinfo endpoint."""
+        """Add claims which are missing in the token, from the userinfo endpoint.
+
+        Okta, for example, leaves out e-mail address and groups.
+        """
         has_groups = not self._mappings.roles or self._mappings.groups(claims) is not None
         if ("email" in claims and has_groups) or "userinfo_endpoint" not in self._discovery():
             return claims
@@ -248,10 +252,10 @@ class OpenIdProvider:
 
 
 def _proved_at(claims: Mapping[str, Any], attempt: SignInAttempt) -> float | None:
-    """Return when the person last signed in at the provider, in seconds since 1970; `None` means just now, and 0 means
-    unknown.
+    """Return when the person last signed in at the provider, in seconds since 1970.
 
-    Raises `AccessError` if we asked for a new sign-in and the provider reports an older sign-in.
+    `None` means just now; 0 means an unknown time. Raises `AccessError` if we asked for a new sign-in and the provider
+    reports an older sign-in.
     """
     auth_time = claims.get("auth_time")
     if not isinstance(auth_time, int | float) or isinstance(auth_time, bool):
@@ -341,8 +345,9 @@ class Mappings:
         )
 
     def groups(self, claims: Mapping[str, Any]) -> Any:
-        """Return the groups in the claims, or `None`. Dots in the claim's name lead to nested claims:
-        `realm_access.roles`.
+        """Return the groups in the claims, or `None`.
+
+        Dots in the claim's name lead to nested claims: `realm_access.roles`.
         """
         if self.groups_claim in claims:
             return claims[self.groups_claim]
@@ -370,7 +375,7 @@ class Mappings:
 
 
 def _has_too_many_groups(claims: Mapping[str, Any], groups_claim: str) -> bool:
-    """Whether Entra ID left out the groups, which happens above 200 groups."""
+    """Whether Entra ID left the groups out, which happens above 200 groups."""
     elsewhere = claims.get("_claim_names")
     return bool(claims.get("hasgroups")) or (isinstance(elsewhere, Mapping) and groups_claim in elsewhere)
 

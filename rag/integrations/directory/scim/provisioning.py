@@ -1,7 +1,7 @@
 """Store people and groups from a company's directory (SCIM), each request in a single transaction.
 
 A person from the directory is an account. If the directory deletes a person, the account is disabled but kept, because
-logs refer to it. A person has a single group: the last group given by the directory.
+logs refer to the account. An account has a single group: the group which the directory gave last.
 """
 
 from __future__ import annotations
@@ -279,7 +279,7 @@ class Provisioning:
         return [row[0] for row in rows]
 
     def _tell(self, session_ids: list[str], *, is_over: bool) -> None:
-        """Make the sessions reload their identity after the commit or, if `is_over`, end."""
+        """Make sessions reload their identity after the commit. If `is_over`, end the sessions instead."""
         (self._sessions.forget if is_over else self._sessions.refresh)(session_ids)
 
 

@@ -1,7 +1,7 @@
 """Serve SCIM 2.0 at `/scim/v2` for people and groups from a company's directory (RFC 7643, RFC 7644).
 
 A directory needs an API key with the scope `scim`; the scope `admin` is not enough. The models are from scim2-models,
-with only the stored attributes; others are ignored. A `userName` is an e-mail address.
+reduced to the attributes which we store; further attributes are ignored. A `userName` is an e-mail address.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rerank on this machine with a cross-encoder: an ONNX file beside its tokenizer.json.
 
-For installations which send nothing out. The packages are imported with the model.
+For installations which send no data to providers. The packages are imported when the model is loaded.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ BATCH = 16
 class LocalCrossEncoder:
     """Orders documents by a cross-encoder's relevance. Thread-safe; free.
 
-    The graph takes `input_ids`, `attention_mask` and, if present, `token_type_ids`, with shape (texts, tokens). It
-    returns a number per text, whose sigmoid is the relevance, or two numbers, whose softmax is.
+    The graph takes `input_ids`, `attention_mask` and, if present, `token_type_ids`, with shape (texts, tokens). For
+    each text, the graph returns a logit, with the sigmoid as relevance, or two logits, with the second softmax value as
+    relevance.
     """
 
     #: The ledger's name for local models.
@@ -57,7 +58,7 @@ class LocalCrossEncoder:
             raise SettingsError(f"{path.name} is not a cross-encoder: it needs {', '.join(sorted(unknown))}.")
 
     def rank(self, query: str, documents: Sequence[str], *, limit: int) -> Reranking:
-        """Return the best `limit` documents by index with their relevance, 0 … 1.
+        """Return the best `limit` documents as pairs (index, relevance), with relevance from 0 to 1.
 
         Raises `ProviderUnavailable` if the runtime fails and `ProviderAnswerInvalid` for an unexpected output shape.
         """

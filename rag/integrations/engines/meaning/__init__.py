@@ -1,4 +1,4 @@
-"""Embed texts by meaning: `worker` is the process with the model, `graph` the faster engine for passages."""
+"""Embed texts by meaning: `worker` is the process with the model, `graph` the faster engine for chunks."""
 
 from rag.integrations.integration import Integration
 

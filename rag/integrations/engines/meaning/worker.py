@@ -57,7 +57,7 @@ def main(memory_mb: int, order: str, *, is_background: bool) -> None:
 
 
 def load(*, is_background: bool = False) -> Any:
-    """Load the model's engine; with `is_background`, the faster engine if it works here.
+    """Load the model's engine. With `is_background`, load the faster engine if possible.
 
     Raises `ValueError` for a different model file.
     """
@@ -73,7 +73,10 @@ def load(*, is_background: bool = False) -> Any:
 
 
 def faster(engine: Any, path: Path) -> Any | None:
-    """Load the onnxruntime engine; `None` if this engine fails here or gives other vectors than `engine`."""
+    """Load the onnxruntime engine.
+
+    Returns `None` if this engine fails here, or gives vectors which differ from the vectors by `engine`.
+    """
     try:
         from rag.integrations.engines.meaning.graph import GraphEngine
 

@@ -79,9 +79,9 @@ class FoundLine:
 class ReadPicture:
     """An image's text lines (`lines`), the words in them, and the straight lines drawn on the page (`rules`).
 
-    `lines` are as found, in pixels from the top left of the rotated image. Words and drawn lines are converted to the
-    straightened page, where y grows upwards. `quarter_turns` is how often the image was rotated left by 90° for
-    reading; `size` is the rotated image's width and height in pixels.
+    `quarter_turns` is how often the image was rotated left by 90° for reading; `size` is the rotated image's width and
+    height in pixels. `lines` have pixel positions from the top left of the rotated image. Words and drawn lines have
+    positions on the straightened page, where y grows upwards.
     """
 
     lines: list[FoundLine]
@@ -125,14 +125,16 @@ class Reader:
         )
 
     def load(self) -> None:
-        """Use all libraries once, because they open files at first use, which confinement prevents."""
+        """Use all libraries, because they open files at first use. Once the process is confined, files cannot be
+        opened.
+        """
         blank = numpy.full((64, 256, 3), 255, numpy.uint8)
         self._boxes(blank)
         self._engine.recognize_txt([blank])
         Image.init()
 
     def read(self, picture: Image.Image) -> ReadPicture:
-        """Recognise the text in an image, also if it lies on the side or upside down."""
+        """Recognise the text in an image, even if the image lies on its side or upside down."""
         image = numpy.asarray(picture.convert("RGB"))[:, :, ::-1].copy()
         boxes, quarter_turns = self._boxes(image), 0
         if _is_sideways(boxes):

@@ -7,7 +7,7 @@ from rag.ingestion.loaders.signatures import COMPOUND, is_outlook
 
 
 def is_old_workbook(content: bytes) -> bool:
-    """Whether the bytes are an Excel 97 workbook, rather than a message to which a workbook is attached."""
+    """Whether the bytes are an Excel 97 workbook. An Outlook message with an attached workbook is not a workbook."""
     return content.startswith(COMPOUND) and "Workbook".encode("utf-16-le") in content and not is_outlook(content)
 
 

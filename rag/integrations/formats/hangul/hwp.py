@@ -1,7 +1,7 @@
 """Load documents from Hangul (.hwp, .hwpx), the word processor in Korean offices, as Markdown.
 
-The package unhwp reads them. Text in a .hwpx file which unhwp would skip is first moved into plain paragraphs. All
-letters in the file are compared with the result, and the page reports the number of missing letters.
+The package unhwp reads the files. Text in a .hwpx file which unhwp would skip is first moved into plain paragraphs.
+Afterwards, all letters in the file are compared with the result, and the page reports the number of missing letters.
 """
 
 from __future__ import annotations
@@ -179,10 +179,9 @@ INLINE_TEXT: dict[str, Callable[[Any], str]] = {
 
 
 def flattened(content: bytes) -> tuple[bytes, str, Counter[str]]:
-    """Return the .hwpx file with plain paragraphs only, all text in the file, and counts for the elements listed in
-    `UNREAD`.
+    """Return the .hwpx file with only plain paragraphs, the file's whole text, and counts by unread element.
 
-    Raises `FileDamaged`, and the errors raised by lxml and zipfile.
+    The counted elements are listed in `UNREAD`. Raises `FileDamaged`, and the errors raised by lxml and zipfile.
     """
     package = OfficePackage(content)
     texts: list[str] = []

@@ -16,9 +16,10 @@ pi_heif.register_heif_opener(thumbnails=False, depth_images=False, aux_images=Fa
 
 @contextmanager
 def decoding() -> Iterator[None]:
-    """Allow threads while a picture is open. Raises `FileKindUnknown` if no thread can start.
+    """Allow threads while a picture is open.
 
-    The decoder starts a thread for each part, and ends the process if this fails.
+    The decoder starts a thread for each part, and ends the process if this fails. Therefore, if no thread can start,
+    `FileKindUnknown` is raised.
     """
     with threads_allowed() as can_decode:
         if not can_decode:

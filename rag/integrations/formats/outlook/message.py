@@ -1,8 +1,8 @@
 """Load Outlook messages (.msg): convert them to mails, with fields, text and attachments.
 
-A message is a compound file (MS-OXMSG), similar to a file system. Each property is a stream, and the name gives the
-property's number and type. Recipients, attachments and enclosed messages are storages, and each storage lists the
-properties inside.
+A message is a compound file (MS-OXMSG), which is organised like a file system. Each property is a stream, and the
+stream's name gives the property's number and type. Recipients, attachments and enclosed messages are storages, and each
+storage lists the properties in it.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def mail_of(content: bytes, *, with_files: bool = False) -> ConvertedMail:
 class _File:
     """An open compound file.
 
-    A hostile file may share bytes between streams and fill the memory: all reads together are therefore limited to the
-    file's size.
+    In a hostile file, streams may share bytes, and reading them all would fill the memory. All reads together are
+    therefore limited to the file's size.
     """
 
     def __init__(self, content: bytes, *, with_files: bool) -> None:
@@ -193,7 +193,7 @@ class _Storage:
         return ""
 
     def storages(self, beginning: str, head: int = OTHER_HEAD) -> Iterator[_Storage]:
-        """Yield the inner storages whose name has this beginning (recipients or attachments), in order."""
+        """Yield the inner storages (recipients or attachments) with names starting with `beginning`, in order."""
         for name in sorted(self.kids):
             if name.startswith(beginning) and PROPERTIES in (kid.name.lower() for kid in self.kids[name].kids):
                 inner = _Storage(self.file, self.kids[name], head)
@@ -202,7 +202,10 @@ class _Storage:
 
 
 def charset(content: bytes, sets: Sequence[str]) -> str:
-    """Return the first encoding which can decode all bytes, else the first in the list; "" for an empty list."""
+    """Return the first encoding which can decode all bytes.
+
+    If no encoding can, returns the first in the list; "" for an empty list.
+    """
     for name in sets:
         try:
             content.decode(name)

@@ -16,9 +16,9 @@ except ModuleNotFoundError as exc:
 
 
 def encryption(recipients: str) -> Encryption:
-    """Return the encryption for public keys, separated by spaces: only the matching private keys open the file.
+    """Return a function which encrypts a file for these public keys, separated by spaces.
 
-    Raises `SettingsError` for an invalid key.
+    Only the matching private keys can decrypt the file. Raises `SettingsError` for an invalid key.
     """
     try:
         keys = [pyrage.x25519.Recipient.from_str(key) for key in recipients.replace(",", " ").split()]
@@ -35,7 +35,10 @@ def encryption(recipients: str) -> Encryption:
 
 
 def decryption(identity: Path) -> Encryption:
-    """Return the decryption with the private keys in a file by age-keygen, which is read when used."""
+    """Return a function which decrypts with the private keys in a file by age-keygen.
+
+    The file is read when the function is called.
+    """
     return partial(_decrypt, identity)
 
 

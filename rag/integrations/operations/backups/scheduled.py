@@ -1,7 +1,7 @@
 """Back up automatically to a folder or S3-compatible storage, and test a restore every month.
 
-Backup names contain their times: after a restart, any worker knows whether a backup is due. The last backup's and the
-last trial's results are stored in the data folder, for `doctor` and metrics.
+Backup names contain their times: after a restart, any worker knows whether a backup is due. The results from the last
+backup and from the last trial restore are stored in the data folder, for `doctor` and metrics.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class StoredBackup:
 
 @dataclass(frozen=True, kw_only=True)
 class BackupRun:
-    """The result of a backup, or a trial restore; `error` is "" on success."""
+    """The result from a backup or a trial restore. `error` is "" on success."""
 
     at: datetime
     name: str = ""
@@ -228,13 +228,14 @@ class ScheduledBackups:
         return sorted(backups, reverse=True)
 
     def last(self) -> tuple[BackupRun | None, BackupRun | None]:
-        """Return the last backup's and the last trial restore's result; `None` if there was no run."""
+        """Return the results from the last backup and from the last trial restore; `None` if there was no run."""
         runs = self._read()
         return runs.get("backup"), runs.get("trial")
 
     def ages(self) -> dict[str, float]:
-        """Return the seconds since the last success, under the keys `backup` and `trial`; infinity without
-        a success.
+        """Return the seconds since the last successful backup and trial restore, by the keys `backup` and `trial`.
+
+        Without a success, the value is infinity.
         """
         runs, now = self._read(), self._clock()
         worked = {kind: runs.get(f"{kind}_that_worked") for kind in ("backup", "trial")}
@@ -281,7 +282,7 @@ class ScheduledBackups:
             return read_register(path)
 
     def share_erasures(self) -> None:
-        """Merge the register of erased data from the data folder into the register stored with the backups."""
+        """Merge the data folder's erasure register into the register stored with the backups."""
         if not self.is_on:
             return
         erasures = [*self.shared_erasures(), *read_register(self._settings.data_dir / REGISTER)]

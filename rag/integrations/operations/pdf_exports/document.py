@@ -35,8 +35,8 @@ BOLD = {"wght": 650.0, "wdth": 100.0}
 class PdfDocument(FPDF):
     """A PDF document with the text `foot` and the page number at the bottom of each page.
 
-    `text` must contain all text in the document: fonts are loaded only for these scripts, because loading takes
-    seconds.
+    `text` must contain all text in the document: only the fonts for the scripts in `text` are loaded, because loading
+    takes seconds.
     """
 
     def __init__(self, foot: str, text: str) -> None:

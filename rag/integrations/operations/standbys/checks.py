@@ -9,7 +9,7 @@ from rag.services import Services
 
 
 def standby_checks(parts: Services) -> list[Check]:
-    """Return a check per standby: the lag, or why searches do not use the standby."""
+    """Return a check per standby: the lag, or the reason why the standby is not used."""
     standbys = parts.database.standbys
     if not isinstance(standbys, Standbys):
         return []

@@ -1,10 +1,10 @@
 """Read from standbys: servers which replay the primary's log and run read-only transactions.
 
 Search results are never stale. Each transaction which publishes, changes or deletes documents adds 1 to the tenant's
-count in `tenant_changes`. Before a search, the count is read from the primary, by key; the search at the standby first
-reads the standby's count, in the same snapshot. If it is lower, or the standby does not respond, the search runs at the
-primary (`Database.read`). Conversations are read the same way, with a count per person (`history_changes`). Metrics may
-be some seconds old.
+count in `tenant_changes`. Before a search, the count is read from the primary. The search at the standby first reads
+the standby's count, in the same snapshot. If the standby's count is lower, or the standby does not respond, the search
+runs at the primary (`Database.read`). Conversations are read the same way, with a count per person (`history_changes`).
+Metrics may be some seconds old.
 
 Postgres itself does streaming and promotion (docs/scaling.md, Standbys).
 """
@@ -69,7 +69,7 @@ class Standby:
         return not self.trouble and self.database.availability.is_ready
 
     def note(self, outcome: ReadOutcome) -> None:
-        """Count a read, by whether the standby or the primary answered."""
+        """Count a read by the server which answered: the standby or the primary."""
         self.reads += outcome == "read"
         self.behind += outcome == "behind"
         reads.labels("standby" if outcome == "read" else "primary").inc()
@@ -161,7 +161,7 @@ def connect(primary: Database, addresses: Sequence[str]) -> Standbys:
 def read_addresses(text: str) -> list[str]:
     """Split a list of database addresses at spaces, lines, or commas before `postgres`.
 
-    Other commas stay, because they separate the hosts within an address.
+    Other commas do not split, because they separate the hosts within an address.
     """
     return [part for part in text.replace(",postgres", " postgres").split() if part]
 

@@ -85,7 +85,7 @@ class Repository:
 
 
 class GitHub:
-    """Read public repositories, and private repositories with a suitable token. Waits during short rate limits."""
+    """Read public repositories, and private repositories if the token allows this. Waits during short rate limits."""
 
     def __init__(
         self,
@@ -109,9 +109,10 @@ class GitHub:
         self._client.close()
 
     def repositories(self, owner: str, *, with_forks: bool = False) -> Iterator[Repository]:
-        """Yield the account's repositories, last updated first; for `owner` like account/repository, only this one.
+        """Yield the account's repositories, last updated first, without forks unless `with_forks`.
 
-        Forks are left out, except a single repository. Raises `NotFound` and `ProviderError`.
+        If `owner` has the form account/repository, only this repository is yielded, even a fork. Raises `NotFound` and
+        `ProviderError`.
         """
         if match := REPOSITORY.fullmatch(owner):
             content = self._get(f"/repos/{match[1]}/{match[2]}", {})
@@ -142,7 +143,10 @@ class GitHub:
             raise ProviderAnswerInvalid("GitHub sent a README that cannot be read.") from exc
 
     def source_of(self, repository: Repository) -> bytes:
-        """Return the repository as Markdown: details, then README, else the description."""
+        """Return the repository as Markdown: details, then the README.
+
+        If the README is missing, the description follows.
+        """
         readme = self.readme(repository)
         return f"{repository.front()}\n".encode() + (readme or repository.description.encode())
 
@@ -168,7 +172,10 @@ class GitHub:
         raise ProviderUnavailable
 
     def _ask(self, address: str, query: Mapping[str, Any]) -> httpx.Response:
-        """Fetch an address. Redirects, as after renaming a repository, are followed only on the same server."""
+        """Fetch an address.
+
+        Redirects, which GitHub sends after a repository was renamed, are followed only on the same server.
+        """
         answer = self._client.get(address, params=dict(query), headers=self._headers, follow_redirects=False)
         for _ in range(MOST_REDIRECTS):
             onward = answer.next_request
@@ -185,8 +192,8 @@ def _origin(url: httpx.URL) -> tuple[str, bytes]:
 def limited_seconds(answer: httpx.Response) -> float | None:
     """Return the seconds to wait before a retry; `None` if the response asks for no wait.
 
-    With 403 or 429, GitHub sends `Retry-After` for bursts, or `X-RateLimit-Remaining` 0 and `X-RateLimit-Reset` for the
-    hourly limit. After 5xx, the wait is a second.
+    With status 403 or 429, GitHub sends `Retry-After` after too many requests at a time, and `X-RateLimit-Remaining` 0
+    with `X-RateLimit-Reset` after too many requests in an hour. After 5xx, the wait is a second.
     """
     if answer.status_code >= 500:
         return 1.0
@@ -254,7 +261,7 @@ class GitHubSource:
             )
 
     def expected(self) -> int:
-        """Return 0 for unknown: GitHub's count includes forks, which are left out."""
+        """Return 0, which means unknown, because GitHub's count includes forks, which are left out."""
         return 0
 
     def _content(self, repository: Repository) -> SourceContent:

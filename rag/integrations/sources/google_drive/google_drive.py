@@ -87,7 +87,7 @@ SERVICE_ACCOUNT, PERSON = "service_account", "authorized_user"
 
 @dataclass(frozen=True, kw_only=True)
 class DriveFolder:
-    """A folder in Google Drive, and the key for reading the folder."""
+    """A folder in Google Drive, and the credentials for reading the folder."""
 
     id: str
     #: The service account's key, or the result from signing in, in the format for Google's files.
@@ -159,7 +159,7 @@ class GoogleDriveSource(SharedFolderSource):
         self._api = JsonApi(self._client, base, "Google Drive", self._sentences, token=self._token, wait=wait)
 
     def items(self) -> Iterator[SourceItem]:
-        """Yield all readable files by id. Checksum or time shows changes."""
+        """Yield all readable files by id. A changed checksum or time marks a changed file."""
         entries = self._entries()
         files = [entry for entry in entries.values() if "tag" in entry and _is_readable(entry)]
         files.sort(key=lambda entry: (str(entry["name"]).casefold(), str(entry["id"])))
@@ -301,8 +301,9 @@ class GoogleDriveSource(SharedFolderSource):
         return self._readers_of(self._folder.id)
 
     def _readers_of(self, key: str) -> Readers:
-        """Return the groups which may read a file or folder, in any role; `EVERYBODY` if shared with a domain or
-        anyone.
+        """Return the groups which may read a file or folder, in any role.
+
+        Returns `EVERYBODY` if the file is shared with a domain or with anyone.
         """
         query = {
             "supportsAllDrives": "true",
@@ -327,7 +328,7 @@ class GoogleDriveSource(SharedFolderSource):
 
 
 class _ListAgain(Exception):
-    """Google's list with changes is incomplete: the folder must be listed again."""
+    """Google's change list is incomplete: the folder must be listed again."""
 
 
 def _credentials(folder: DriveFolder) -> Any:
@@ -387,7 +388,7 @@ class _HttpxRequest(transport.Request):
 
 
 def _shorten(entry: Mapping[str, Any], above: str) -> dict[str, Any]:
-    """Keep only an entry's needed fields, because entries are stored until the next sync."""
+    """Reduce an entry to the needed fields, because entries are stored until the next sync."""
     fields = {"id": str(entry["id"]), "name": str(entry.get("name") or ""), "parent": above}
     if entry.get("mimeType") == FOLDER:
         return fields

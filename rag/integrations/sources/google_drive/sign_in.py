@@ -46,7 +46,7 @@ SENTENCES = {
 
 @dataclass(frozen=True, kw_only=True)
 class DriveAttempt:
-    """A pending sign-in at Google: the values which the redirect must match when the browser returns."""
+    """A pending sign-in at Google: the values which Google's redirect back to us must match."""
 
     state: str
     verifier: str
@@ -66,7 +66,7 @@ class DriveAttempt:
 
 @dataclass(frozen=True, kw_only=True)
 class DriveAccount:
-    """A person signed in at Google, and the key to their files."""
+    """A person signed in at Google, and the refresh token for their files."""
 
     email: str
     #: A file with the type "authorized_user".
@@ -85,8 +85,9 @@ class GoogleSignIn:
         return bool(self._settings.variable("RAG_GOOGLE_CLIENT_ID"))
 
     def address_for(self, attempt: DriveAttempt) -> str:
-        """Return Google's address for the redirect. Google always asks for consent, or the response would lack the
-        refresh token.
+        """Return Google's address for the redirect.
+
+        Google is told to ask for consent every time, because the response would otherwise lack the refresh token.
         """
         with self._client(attempt) as client:
             address, _state = client.create_authorization_url(
@@ -137,8 +138,9 @@ class GoogleSignIn:
         return DriveAttempt(**fields)
 
     def account(self, sealed: str, identity: Identity) -> DriveAccount | None:
-        """Return an account decrypted from `seal`; `None` if missing, over an hour old, or sealed for a different
-        person.
+        """Return an account decrypted from `seal`.
+
+        Returns `None` if `sealed` is missing, over an hour old, or for a different person.
         """
         fields = self._open(sealed, identity, DriveAccount.__name__, ACCOUNT_SECONDS)
         return DriveAccount(**fields) if fields is not None else None

@@ -110,7 +110,7 @@ class BucketSource:
             raise InvalidInput(f"This storage cannot be read: {str(exc).rstrip('.')}.") from exc
 
     def items(self) -> Iterator[SourceItem]:
-        """Yield all readable files by name. The ETag shows changes."""
+        """Yield all readable files by name. A changed ETag marks a changed file."""
         files = 0
         for number, entry in enumerate(self._objects()):
             if number >= MOST_NAMES:
@@ -199,7 +199,7 @@ def _own_errors() -> Iterator[None]:
 
 @contextmanager
 def _at_public_address(connection: HTTPConnection) -> Iterator[None]:
-    """Connect to the checked IP address: the host name could later lead to a private address.
+    """Connect to the checked IP address, because the host name could resolve to a private address later.
 
     Raises `InvalidInput` for a private address.
     """
@@ -219,7 +219,7 @@ def _at_public_address(connection: HTTPConnection) -> Iterator[None]:
 
 
 class _TimedConnection(HTTPConnection):
-    """A connection with a time limit for the whole response; the usual timeouts apply to each read."""
+    """A connection with a time limit for the whole response. The usual timeouts apply only to each read."""
 
     _end: threading.Timer | None = None
 
@@ -285,9 +285,9 @@ class _PublicSecurePool(HTTPSConnectionPool):
 
 
 class _Connections(urllib3.PoolManager):
-    """A connection pool which limits how many responses are read and their unpacked size, except for files.
+    """A connection pool which limits how many responses are read, and their unpacked size.
 
-    Without limits, a hostile server could fill the memory.
+    Files are exempt. Without limits, a hostile server could fill the memory.
     """
 
     def __init__(self, *, is_own: bool) -> None:

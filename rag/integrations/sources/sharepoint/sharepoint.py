@@ -1,7 +1,7 @@
 """Read a document library in SharePoint, or a person's OneDrive, through Microsoft Graph.
 
-The first delta query lists everything, later queries only changes; the list is stored in the source's state. If
-configured, the groups which may read a file in SharePoint may read the document here.
+The first delta query lists everything, later queries only changes. The list is stored in the source's state. If
+configured, the document's readers here are the groups which may read the file in SharePoint.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Library:
 
     @property
     def site_path(self) -> str:
-        """The site's path, for example sites/hr, even if the address leads inside the site."""
+        """The site's path, for example sites/hr, even if the address leads to a page within the site."""
         path = [part for part in unquote(self.site.path if self.site else "").split("/") if part]
         named = path[:2] if path[:1] and path[0] in ("sites", "teams", "personal") else []
         return "/".join(named)
@@ -147,7 +147,7 @@ class SharePointSource(SharedFolderSource):
         self._application: msal.ConfidentialClientApplication | None = None
 
     def items(self) -> Iterator[SourceItem]:
-        """Yield all readable files by id. The content tag shows changes."""
+        """Yield all readable files by id. A changed content tag marks a changed file."""
         start, _ = self._start()
         entries = self._entries()
         files = [(place, entry) for place, entry in _files_below(entries, start) if is_followed(place)]
@@ -292,7 +292,7 @@ def _login_errors() -> Iterator[None]:
 
 
 def _shorten(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep only an entry's needed fields, because entries are stored until the next sync."""
+    """Reduce an entry to the needed fields, because entries are stored until the next sync."""
     is_file = "file" in entry and "package" not in entry
     fields = {
         "id": entry["id"],

@@ -1,8 +1,8 @@
 """Read vector stores' export files: JSON lines, a JSON array, or responses from Pinecone's fetch and query.
 
-Records are grouped into documents. Each record becomes a chunk, with the id stored in `sourceId`, and the metadata.
-Vectors are dropped, because the export's model differs or is unknown. Unusable records are reported by line; the rest
-is imported.
+Records are grouped into documents. Each record becomes a chunk with the record's metadata, and with the record's id in
+`sourceId`. Vectors are dropped, because the export's model differs or is unknown. Unusable records are reported by
+line; the rest is imported.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ LONGEST_ID = 512
 
 @dataclass(frozen=True)
 class SkippedRecord:
-    """A record left out, with the reason. `line` counts lines from 1; records, if the file is a single JSON value."""
+    """A record left out, with the reason.
+
+    `line` is the line's number, from 1, or the record's number if the file is a single JSON value.
+    """
 
     file: str
     line: int
@@ -127,7 +130,7 @@ def _refuse_constant(name: str) -> NoReturn:
 def _list_records(value: Mapping[str, Any]) -> list[Any] | None:
     """Return the records in a response from Pinecone: `vectors` after fetch, `matches` after query.
 
-    Returns `None` for any different value.
+    Returns `None` if the value is not a response.
     """
     for key in ("vectors", "matches", "records"):
         records = value.get(key)
@@ -187,7 +190,7 @@ class ExportedDocument:
 
     @property
     def file_name(self) -> str:
-        """The source's name with `.jsonl`: the original file may be uploaded too."""
+        """The source's name with `.jsonl` added, because the original file may be uploaded too."""
         return f"{self.source}.jsonl"
 
     def to_bytes(self) -> bytes:
@@ -206,7 +209,10 @@ def documents_from(records: Iterable[Record], *, name: str) -> list[ExportedDocu
 
 
 def joined(before: ExportedDocument, after: ExportedDocument) -> ExportedDocument:
-    """Return a document with two exports' records merged; if both have an id, the record in `after` wins."""
+    """Return a document with the records from two exports.
+
+    If both exports have a record with the same id, the record in `after` is used.
+    """
     records = {record.id: record for record in (*before.records, *after.records)}
     return _document(after.records[0].namespace, after.source, list(records.values()))
 

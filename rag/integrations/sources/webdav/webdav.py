@@ -134,7 +134,7 @@ class WebdavSource:
         )
 
     def items(self) -> Iterator[SourceItem]:
-        """Yield all readable files by path. The ETag shows changes."""
+        """Yield all readable files by path. A changed ETag marks a changed file."""
         waiting, visited, files, folders = deque([""]), {""}, 0, 0
         while waiting:
             for entry in sorted(self._list_entries(waiting.popleft()), key=lambda entry: entry.name):

@@ -1,7 +1,8 @@
 """Read a website by sitemap or by links, on listed hosts and within the rules in robots.txt.
 
-For each page, the state keeps ETag, Last-Modified, the sitemap's date and the links. A page with an unchanged date is
-not requested; other pages are requested with ETag, and the server answers 304 if unchanged.
+For each page, the state keeps ETag, Last-Modified, the sitemap's date and the links. If the sitemap's date has not
+changed, the page is not requested. Other pages are requested with the stored ETag, and the server answers 304 if the
+page has not changed.
 """
 
 from __future__ import annotations
@@ -108,9 +109,9 @@ class Website:
         return path.rpartition("/")[0] + "/" if is_file else path.rstrip("/") + "/"
 
     def holds(self, url: httpx.URL) -> bool:
-        """Whether an address belongs to the followed website: the host must be allowed.
+        """Whether an address belongs to the followed website.
 
-        On the first address's host, the path must also be below the followed path.
+        The host must be allowed. On the first address's host, the path must also be below the followed path.
         """
         if url.scheme not in ("http", "https") or url.userinfo or _host_name(url) not in self.hosts:
             return False
@@ -361,7 +362,7 @@ class WebsiteSource:
     def _unreadable(self, address: str, error: RagError) -> tuple[PageState, Callable[[], SourceContent]]:
         """Return the last state for a page which cannot be fetched now, and a function which raises the error.
 
-        The document stays until the next sync tries again.
+        The document stays, and the next sync tries again.
         """
 
         def load() -> SourceContent:
