@@ -377,7 +377,9 @@ def _meaningful_figures(text: str, language: str) -> frozenset[str]:
 
 
 def _support(sentence: str, source: CitedSource, question_context: QuestionContext) -> float:
-    """Return the fraction, from 0 to 1, of a sentence's words which a passage contains."""
+    """Return the share (0 to 1) of a sentence's words found in a passage, or 0 if the passage does not support the
+    sentence.
+    """
     stated = _meaningful_figures(sentence, question_context.language)
     if stated - source.figures - question_context.figures:
         return 0.0

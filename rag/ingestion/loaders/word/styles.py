@@ -139,9 +139,10 @@ class Styles:
 
 
 def _position(half_points: int) -> str:
-    """Return "superscript" or "subscript" for text moved up or down, as LibreOffice stores them; "" for a small move.
+    """Return "superscript" or "subscript" for text moved up or down, "" for a small move. The distance is in half
+    points.
 
-    The distance is in half points.
+    LibreOffice stores superscripts and subscripts this way.
     """
     if abs(half_points) < LEAST_MOVED:
         return ""
