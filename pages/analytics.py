@@ -1,7 +1,7 @@
 """Show costs, response times, unanswered questions and single questions. For managers.
 
-Every figure is computed in SQL. Period and filters are query parameters, so a view can be shared. Questions are
-personal: each company decides who sees the names beside them; by default, administrators do.
+Every figure is computed in SQL. Period and filters are query parameters, which makes views shareable. Questions are
+personal: each company decides who sees the names of the people who asked. By default, administrators see the names.
 """
 
 from __future__ import annotations
@@ -171,7 +171,10 @@ def put_in_address(name: str, chosen: object) -> None:
 
 
 def choose(name: str, value: str | UUID) -> None:
-    """Filter by a row selected in a table; a collection is given by name, a document by id."""
+    """Filter by a row selected in a table.
+
+    `value` is a collection's name, a document's id, or the name of another group.
+    """
     if name == "document":
         put_in_address("analytics_document", value)
     elif name == "collection":

@@ -1,6 +1,6 @@
-"""Show the notice board: the posts, the post behind a citation, and the sync to administrators.
+"""Show the notice board: the posts and the post behind a citation. Administrators also see the sync.
 
-Everyone may read the searchable posts; only administrators see their state, the costs and the source.
+Everyone may read the searchable posts. Only administrators see the posts' state, the costs and the source.
 """
 
 from __future__ import annotations

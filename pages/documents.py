@@ -501,8 +501,9 @@ def draw_queue() -> None:
 
 
 def waiting_files(figures: Sequence[DocumentFigures]) -> list[WaitingFile]:
-    """Return the files which wait for a decision, and the files decided on since the page was opened, in a stable
-    order.
+    """Return the files which wait for a decision, and the files decided on since the page was opened.
+
+    The order is stable.
     """
     estimated = find_carded(figures, DocumentFilters(statuses=(DocumentStatus.ESTIMATED,)), newest_first=False)
     cards: dict[UUID, WaitingFile] = state.documents_cards

@@ -1,7 +1,7 @@
 """Draw the frame around every page: the logo, the pages for the role, the account.
 
-The guard has checked the session before this runs. Each run checks it again, so a session ended elsewhere ends here
-too.
+The guard has checked the session before this script runs. Each run checks the session again, because it may have been
+ended elsewhere.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ RUN_AGAIN_SECONDS = 3600
 
 
 def pages_for(identity: Identity, collections: Sequence[Collection], *, waiting: int = 0) -> dict[str, list[st.Page]]:
-    """Return the pages this role may open, by heading. Each page checks again.
+    """Return the pages which this role may open, by heading. Each page checks the role again.
 
-    `waiting` is the number of people waiting for an answer from the people in charge.
+    `waiting` is the number of people waiting for a reply from a manager or administrator.
     """
     asking = [
         st.Page(
@@ -170,7 +170,7 @@ def requested_path() -> str:
 
 
 def company_mark(identity: Identity) -> bytes:
-    """Return the company's logo, loaded once per session; empty without a logo."""
+    """Return the company's logo, which is loaded once per session. Without a logo, the result is empty."""
     if "frame_mark" not in st.session_state:
         st.session_state.frame_mark = services().tenants.mark(identity)
     return bytes(st.session_state.frame_mark)

@@ -1,6 +1,7 @@
 """Manage people: who may sign in, their roles and groups, and API keys. For administrators.
 
-A new person, or a person who lost the password, gets a link to pass on; it is shown once and works once.
+For a new person, or a person who lost the password, the page shows a link to pass on. The link is shown once and works
+once.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ def ask_to_invite() -> None:
 
 @st.dialog(_("Invited"), icon=":material/group_add:", width="large", dismissible=False)
 def show_invited(invited: Sequence[tuple[str, str, str]]) -> None:
-    """Show the result for each person on the list, once."""
+    """Show the result for each person on the list. The results are shown only once."""
     links = [(email, link) for email, link, _ in invited if link]
     sent = [email for email, _, problem in invited if problem == "sent"]
     if sent:

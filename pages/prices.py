@@ -38,7 +38,7 @@ def planned(price: Price) -> str:
 
 
 def draw_list(price_list: Sequence[Price]) -> None:
-    """Draw every list price, with the price replacing it."""
+    """Draw every list price, with the company's own price, if any."""
     lists.draw(
         {
             _("Model"): [price.model for price in price_list],

@@ -313,7 +313,7 @@ def change_key(name: str, key: str) -> None:
 
 
 def draw_models() -> None:
-    """Draw each task with its model, the provider's list to choose from, and a button to try the model."""
+    """Draw each task with its model, a choice from the provider's models, and a button to try the model."""
     st.header(_("Models"), anchor=False)
     st.caption(
         _(
@@ -381,7 +381,7 @@ def draw_model(model: InstallationModel) -> None:
 
 
 def used(model: InstallationModel) -> str:
-    """Return the default model for a task, with its provider; "" without a model."""
+    """Return the default model for a task, with its provider. Without a model, return ""."""
     if model.setting == "embedding_model":
         return embedder_name(providers.default_embedder_id(DEFAULT))
     if model.setting == "rerank_model":

@@ -183,9 +183,9 @@ def process_document(
 ) -> ProcessingResult:
     """Send a file (PDF, Word, Excel, HTML, text …) through the whole pipeline and return when it is searchable.
 
-    `file` is its content, its path, or the file opened in binary mode. `chunking_method` and `pdf_type` default to the
-    collection's. `pdf_type`: text is recognised on every page ("scanned"), on no page ("digital") or on pages without
-    text ("auto").
+    `file` is bytes, a path, or a file opened in binary mode. `chunking_method` and `pdf_type` default to the
+    collection's. `pdf_type` says on which pages text is recognised: on all ("scanned"), on none ("digital") or on pages
+    without text ("auto").
 
     Raises `InvalidInput` for an invalid file or an unknown method, `DocumentError` subclasses with a sentence for
     readers, `ProviderError` if a provider fails.
@@ -205,7 +205,7 @@ def process_document(
 
 
 def delete_document(document_id: UUID | str, tenant_id: str) -> None:
-    """Delete a document with its pages, chunks, vectors and original: for good, without the bin. Raises `NotFound`."""
+    """Delete a document with its pages, chunks, vectors and original, permanently. Raises `NotFound`."""
     from uuid import UUID
 
     from rag.errors import NotFound
@@ -235,9 +235,9 @@ def generate_embedding(
 ) -> FloatMatrix:
     """Return a text's embedding: a float32 vector with length 1, shape (dimensions,).
 
-    Uses `embedder`, else the embedder of the collection which a tenant's question would search, else the default for
-    new collections. The tenant defaults to RAG_TENANT, and the call is in the tenant's ledger. Raises `InvalidInput`
-    for a text with only spaces, `ProviderError` if the provider fails.
+    Uses `embedder`, else the embedder of the collection which a question of this tenant would search, else the default
+    for new collections. The tenant defaults to RAG_TENANT. The call is recorded in the tenant's ledger. Raises
+    `InvalidInput` for a text with only spaces, `ProviderError` if the provider fails.
     """
     vectors = generate_embeddings_batch(
         [text], embedder=embedder, tenant_id=tenant_id, collection=collection, purpose=purpose
@@ -255,9 +255,9 @@ def generate_embeddings_batch(
     batch_size: int = 100,
     purpose: Literal["document", "query"] = "document",
 ) -> FloatMatrix:
-    """Return the embeddings of many texts in order: float32, shape (texts, dimensions), rows with length 1.
+    """Return the embeddings of many texts in order: float32, shape (texts, dimensions), each vector with length 1.
 
-    Like `generate_embedding`; each request has up to `batch_size` texts.
+    Works like `generate_embedding`, with up to `batch_size` texts per request.
     """
     from rag.money.metered import MeteredEmbedder
     from rag.providers.embeddings import generate_embeddings_batch as embed
@@ -282,12 +282,13 @@ def chunk_text(
     tenant_id: str | None = None,
     collection: str | None = None,
 ) -> list[Chunk]:
-    """Split a text into chunks with at most `chunk_size` characters; by default, the sizes from the method's source.
+    """Split a text into chunks with at most `chunk_size` characters.
 
-    `fixed` cuts by length, `smart` at paragraphs and sentences, `semantic` where the topic changes, `sentences` after
-    sentences, `recursive` like LangChain, `paged` within pages, `generic` by paragraphs; `professional`, `narrative`
-    and `markdown` fit résumés, stories and READMEs, and `auto` chooses by text and `file_name`. `semantic` embeds the
-    sentences like `generate_embedding`, and is billed. Raises `InvalidInput` for contradictory sizes.
+    Sizes which are not given come from the method's source. The methods: `fixed` cuts by length, `smart` at paragraphs
+    and sentences, `semantic` where the topic changes, `sentences` after sentences, `recursive` like LangChain, `paged`
+    within pages, `generic` by paragraphs. `professional`, `narrative` and `markdown` fit résumés, stories and READMEs,
+    and `auto` chooses by text and `file_name`. `semantic` embeds the sentences like `generate_embedding`, and is
+    billed. Raises `InvalidInput` for contradictory sizes.
     """
     from rag.types import Page
 
@@ -393,10 +394,11 @@ def translate_query_if_needed(
     model: ChatModel | None = None,
     tenant_id: str | None = None,
 ) -> str:
-    """Return a question translated into `target_language`, or unchanged if it is in this language already.
+    """Return a question translated into `target_language`, or unchanged if it is already in this language.
 
-    `language` is the question's ISO 639-1 code. The call is in the tenant's ledger; a question translated before costs
-    nothing. Raises `SettingsError` without a language model, `ProviderError` for an unusable answer.
+    `language` is the question's ISO 639-1 code. The call is recorded in the tenant's ledger. A question which was
+    translated before costs nothing. Raises `SettingsError` without a language model, `ProviderError` for an unusable
+    answer.
     """
     from rag.errors import SettingsError
     from rag.money.metered import MeteredChatModel

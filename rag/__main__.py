@@ -18,7 +18,7 @@ TELLING = ("psycopg", "pydantic", "openai", "streamlit")
 
 
 def require_packages() -> None:
-    """Return if the packages are installed; else restart with `.venv`'s Python, or exit with a sentence."""
+    """Return if the packages are installed. If not, restart with `.venv`'s Python, or exit with a sentence."""
     if sys.version_info >= (3, 11) and all(map(find_spec, TELLING)):
         return
     # If this is the environment's Python already, its packages are not installed yet.
@@ -125,7 +125,7 @@ def write_json(progress: logging.Handler) -> None:
 
 
 def name_request(record: logging.LogRecord) -> bool:
-    """Set `%(request)s` in a log record: the request's id, if any. A logging filter: returns True."""
+    """Set `%(request)s` in a log record to the request's id, if any. This is a logging filter, which returns True."""
     # At the first log line: most commands write none, and asking the server does not need OpenTelemetry.
     from rag.monitoring.tracing import request_id, trace_id
 
@@ -137,7 +137,7 @@ def name_request(record: logging.LogRecord) -> bool:
 
 
 def leave(number: int, frame: FrameType | None) -> None:
-    """Exit cleanly: on SIGTERM, a command still stops everything it started, including the built-in database."""
+    """Exit cleanly on SIGTERM: the command stops everything it started, including the built-in database."""
     signal.signal(number, signal.SIG_IGN)
     raise SystemExit(128 + number)
 

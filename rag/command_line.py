@@ -20,7 +20,10 @@ Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def add_command(commands: Commands, name: str, text: str, *, more: str = "") -> argparse.ArgumentParser:
-    """Add a command and return its parser. `text` describes it in the list of commands, and begins its help."""
+    """Add a command and return its parser.
+
+    `text` describes the command in the list of commands, and begins the command's help.
+    """
     description = f"{text[0].upper()}{text[1:]}. {more}".strip()
     return commands.add_parser(name, help=text, description=description)
 

@@ -141,12 +141,12 @@ def is_right_to_left(text: str) -> bool:
 
 
 def N_(message: str) -> str:
-    """Return a sentence unchanged, marked for the catalogues; the translation happens when the sentence is shown."""
+    """Mark a sentence for the catalogues, and return it unchanged. It is translated when it is shown."""
     return message
 
 
 def NP_(context: str, message: str) -> str:
-    """Return an ambiguous word, marked for the catalogues with its meaning here; `_` translates the result."""
+    """Mark an ambiguous word for the catalogues, with its meaning here (`context`). `_` translates the result."""
     return f"{context}{CONTEXT}{message}"
 
 
@@ -228,7 +228,7 @@ def _filled_again(
     language: str,
     translated_values: Mapping[str, str] | None = None,
 ) -> str:
-    """Return the translation of a sentence, filled with the values from the sentence.
+    """Translate a sentence, and fill the translation with the values from the sentence.
 
     Values are translated too, except quotations and names.
     """

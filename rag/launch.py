@@ -1,8 +1,8 @@
 """Turn a fresh machine into the running product: create `.venv`, install the locked packages, continue inside.
 
-Runs on any Python 3.11+ with nothing installed: `python3 -m rag.launch` serves, `install` stops before, `test` runs the
-checks and the tests, `translations` updates the catalogues, `lock`, `audit` and `sbom` manage the packages, `release`
-writes the published files. Any other argument is a command for `python -m rag`.
+Runs on any Python 3.11+ with nothing installed. `python3 -m rag.launch` serves, `install` only installs, `test` runs
+the checks and the tests, `translations` updates the catalogues, `lock`, `audit` and `sbom` manage the packages, and
+`release` writes the published files. Any other argument is a command for `python -m rag`.
 """
 
 from __future__ import annotations
@@ -172,9 +172,9 @@ def digest(requirements: Path) -> str:
 
 
 def install(requirements: list[Path], environment: Path = ENVIRONMENT) -> None:
-    """Install the packages in these locks, checking each file's hash: with uv, else with pip.
+    """Install the packages in these locks with uv, else with pip, and check each file's hash.
 
-    The locks are complete, so nothing is resolved here and newer releases are ignored.
+    The locks are complete: no dependency is resolved here, and newer releases are ignored.
     """
     missing = [path for path in requirements if not is_installed(path, environment)]
     if not missing:
@@ -319,7 +319,10 @@ def run_checks(arguments: list[str]) -> int:
 
 
 def lock() -> int:
-    """Lock the requirement lists with all dependencies. A locked version only changes if a list requires this."""
+    """Lock the requirement lists with all dependencies.
+
+    A version locked before changes only if a list requires this.
+    """
     locked: list[str] = []
     for source in (*LISTS, TOOL_LIST, INSTALLER):
         target = str(Path(source).with_suffix(".txt"))
@@ -389,7 +392,7 @@ def newest_release() -> str:
 
 
 def merged(*locks: str) -> str:
-    """Join several locks, and return the result. A package in several locks appears a single time."""
+    """Merge several locks. A package which is in several locks appears a single time in the result."""
     entries: dict[str, str] = {}
     for lock in locks:
         for entry in re.findall(r"^[A-Za-z0-9].*\n(?:[ \t].*\n)*", lock, re.MULTILINE):

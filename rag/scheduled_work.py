@@ -53,7 +53,7 @@ Tell = Callable[[str, str, Mapping[str, Any]], object]
 
 @dataclass(frozen=True, kw_only=True)
 class Recipients:
-    """Who gets an e-mail: people with at least this role; `None` for nobody."""
+    """The people who get an e-mail: all with at least this role. `None` means nobody."""
 
     digest_for: Role | None = None
     alerts_for: Role | None = Role.ADMIN
@@ -154,7 +154,7 @@ class ScheduledWork:
     # Due work
 
     def run(self, tenants: Sequence[str], *, now: datetime | None = None) -> None:
-        """Do the short work due for these tenants. After a failure for a tenant, the work for the others continues."""
+        """Do the short work due for these tenants. A failure for one tenant does not stop the work for the others."""
         self._do((self._solve_gaps, self._forget, self._warn, self._write_digest), tenants, now)
 
     def run_all_golden(self, tenants: Sequence[str], *, now: datetime | None = None) -> None:

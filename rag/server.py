@@ -114,9 +114,9 @@ COLLECT_AFTER = (10_000, 10, 10)
 
 
 def _warm_up() -> None:
-    """Import modules before the first request needs them, in a separate thread.
+    """Import modules in a separate thread, before the first request needs them.
 
-    They are then excluded from garbage collection.
+    These modules are then excluded from garbage collection.
     """
     import pandas  # noqa: F401, I001 - in the order in which it is needed
     import plotly.graph_objects  # noqa: F401
@@ -142,7 +142,7 @@ def write_theme_once() -> None:
 class ThemeWriter:
     """Fills the message with which Streamlit sends the theme's colours and fonts to a browser.
 
-    Each section of the theme is computed once, then copied from a cache.
+    Each section of the theme is computed at first use, then copied from a cache.
     """
 
     def __init__(self, write: Callable[..., None]) -> None:

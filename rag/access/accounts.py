@@ -64,7 +64,10 @@ Candidates = list[tuple[UUID, str]]
 
 
 class Accounts:
-    """Manage the accounts in all tenants. A new installation's first administrator gets a link for its main tenant."""
+    """Manage the accounts in all tenants.
+
+    In a new installation, the first administrator gets a link to create an account in the main tenant.
+    """
 
     #: Whether a person who lost their password gets an e-mail with a link; else the administrators are notified.
     sends_mail = False
@@ -290,7 +293,7 @@ class Accounts:
     ) -> tuple[Account, str]:
         """Add an account, and return it with the path of a link for setting its password.
 
-        The link is valid once, within three days. Raises `InvalidInput` if the address is invalid, already has an
+        The link is valid for three days and works once. Raises `InvalidInput` if the address is invalid, already has an
         account, or is outside the tenant's domains.
         """
         address = normal_email(email)
@@ -306,7 +309,7 @@ class Accounts:
             return account, _set_password_path(connection, account.id)
 
     def password_link(self, identity: Identity, account_id: UUID) -> str:
-        """Create a link to set an account's password and return its path; earlier links stop working."""
+        """Create a link to set an account's password, and return the link's path. Earlier links stop working."""
         with self._administration(identity) as connection:
             return _new_password_path(connection, account_id)
 
@@ -335,9 +338,10 @@ class Accounts:
         user_group: str | None = None,
         is_active: bool | None = None,
     ) -> Account:
-        """Change the given fields. A changed role takes effect at once; disabling ends every session.
+        """Change the given fields.
 
-        Raises `NotAllowed` for disabling or demoting oneself, so an active administrator always remains.
+        A changed role takes effect at once. Disabling an account ends all its sessions. Raises `NotAllowed` for
+        disabling or demoting oneself, which ensures that an active administrator always remains.
         """
         values = {
             "role": None if role is None else role_from(role),
@@ -368,9 +372,9 @@ class Accounts:
     # Inside
 
     def _keep_password(self, email: str, tenant_id: str, role: Role, password: str) -> str:
-        """Return the value which the `accounts` table stores for a new password.
+        """Return the value to store in the `accounts` table for a new password.
 
-        Subclasses may keep passwords elsewhere.
+        Subclasses may store passwords elsewhere.
         """
         return self._passwords.hash(password)
 

@@ -51,7 +51,7 @@ MAXIMUM_CACHED_TENANTS = 10_000
 
 
 def scopes_of(role: Role) -> frozenset[str]:
-    """Return the API scopes of a person with this role who is signed in and uses no API key."""
+    """Return the API scopes of a signed-in person with this role, who uses no API key."""
     return frozenset(SCOPES) if role.includes(Role.ADMIN) else READ_SCOPES
 
 
@@ -130,9 +130,10 @@ class ApiKeys:
     ) -> tuple[ApiKey, str]:
         """Create a key, and return it with its secret, which is never shown again.
 
-        The key expires after 90 days by default, and stops working when its creator's account is disabled or no longer
-        an administrator. `collection_id` is the collection to ask when a request names none; by default the oldest HR
-        collection with documents. Raises `NotAllowed`, `SignInAgain`, and `InvalidInput` for an invalid argument.
+        The key expires after 90 days by default. It also stops working when its creator's account is disabled or is no
+        longer an administrator. `collection_id` is the collection to ask when a request names no collection; by
+        default, this is the oldest HR collection with documents. Raises `NotAllowed`, `SignInAgain`, and `InvalidInput`
+        for an invalid argument.
         """
         require_admin(identity)
         require_recent(self._database, identity)

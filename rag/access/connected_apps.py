@@ -173,7 +173,7 @@ class ConnectedApps:
         code_challenge: str,
         resource: str = "",
     ) -> str:
-        """Connect a program to this person, and return a code for the program to exchange within a minute.
+        """Connect a program to this person, and return a code. The program must exchange the code within a minute.
 
         Raises `NotAllowed`, and `InvalidInput` for unknown scopes.
         """
@@ -213,7 +213,7 @@ class ConnectedApps:
             return cursor.execute(queries["app_of_token"], {"token_hash": hashed}).fetchone()
 
     def issue(self, grant: Grant, token: str) -> tuple[str, str] | None:
-        """Exchange a code or refresh token for new tokens: return (access token, refresh token).
+        """Exchange a code or refresh token for new tokens, and return (access token, refresh token).
 
         Returns `None` if `token` was used before or has expired.
         """
@@ -243,7 +243,7 @@ class ConnectedApps:
         """Look up an access token for a request to `path` and count the request.
 
         Raises `KeyRejected` for an unknown token or a path outside the token's resource, `ScopeMissing` if the person
-        may no longer connect programs, `TooManyRequests`.
+        may no longer connect programs, and `TooManyRequests`.
         """
         grant = self.grant(secret)
         if grant is None or grant.kind != "access":

@@ -1,7 +1,7 @@
 """Sign in people through another service: link them to accounts and store the service's data for their sessions.
 
-After the first sign-in a person is identified by the service and the service's id for them, never by the e-mail address
-alone: addresses get reassigned to new people.
+After the first sign-in, a person is identified by the service and the service's id for the person. The e-mail address
+alone never suffices, because addresses get reassigned to new people.
 """
 
 from __future__ import annotations
@@ -73,8 +73,9 @@ class AccountFromElsewhere(Account):
 
 
 class SignInElsewhere(Protocol):
-    """An external sign-in service. It is asked whether a person is still signed in, and told when a person signs
-    out.
+    """An external sign-in service.
+
+    We ask the service whether a person is still signed in, and tell it when a person signs out.
     """
 
     def renew(self, secret: bytes) -> AccountFromElsewhere:
@@ -102,10 +103,10 @@ class ExternalAccounts:
         self._database = database
 
     def admit(self, person: ExternalPerson) -> Account:
-        """Return the person's active account, updated with the service's role and name; create it at the first sign-in.
+        """Return the person's active account, updated with the service's role and name.
 
-        Raises `AccessError` if the account is disabled or in another tenant, or if the address belongs to another
-        person.
+        The account is created at the first sign-in. Raises `AccessError` if the account is disabled or in another
+        tenant, or if the address belongs to another person.
         """
         address = normal_email(person.email)
         existing = self._find_by_subject(person) or self._find_by_email(person.tenant_id, address)

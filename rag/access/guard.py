@@ -171,8 +171,10 @@ RECOGNISED_AT_ONCE = 100
 
 
 class AuthGuard:
-    """Middleware which checks each request, and passes it on with `scope["identity"]` and `x-hr-*` headers, or responds
-    with a refusal.
+    """Middleware which checks each request.
+
+    A permitted request is passed on with `scope["identity"]` and `x-hr-*` headers. For all others, the response is a
+    refusal.
     """
 
     def __init__(
@@ -418,7 +420,7 @@ class AuthGuard:
 
 
 def is_act(message: Message) -> bool:
-    """Whether a websocket message from a page was caused by a person's action and not by a scheduled refresh."""
+    """Whether a websocket message from a page was caused by a person's action, not by a scheduled refresh."""
     content = message.get("bytes")
     if message["type"] != "websocket.receive" or not content:
         return False
@@ -476,9 +478,9 @@ def is_own_host(scope: Scope, settings: Settings) -> bool:
 
 
 def is_named_host(scope: Scope, settings: Settings) -> bool:
-    """Like `is_own_host`, but without `RAG_PUBLIC_URL` only this machine's addresses are accepted.
+    """Like `is_own_host`, but without `RAG_PUBLIC_URL`, only this machine's addresses are accepted.
 
-    For OAuth, where the server sends its address to programs and must not copy it from a forged Host header.
+    For OAuth: the server sends its own address to programs, and must not copy the address from a forged Host header.
     """
     if settings.public_url:
         return is_own_host(scope, settings)
@@ -512,7 +514,10 @@ def read_cookie(scope: Scope, settings: Settings, name: str) -> str:
 
 
 def is_same_origin(scope: Scope, settings: Settings) -> bool:
-    """Return False if the browser's `Origin` or `Sec-Fetch-Site` header names another site. Programs send neither."""
+    """Return False if the browser's `Origin` or `Sec-Fetch-Site` header names another site.
+
+    Programs send neither header, and get True.
+    """
     headers = Headers(scope=scope)
     origin = headers.get("origin")
     if origin is None:
@@ -603,5 +608,5 @@ def _too_many_pages(settings: Settings) -> TooManyRequests:
 
 
 async def _deny(scope: Scope, receive: Receive, send: Send, exc: RagError) -> None:
-    """Refuse a websocket with an HTTP response that states the reason; closing it would send a bare 403."""
+    """Refuse a websocket with an HTTP response that states the reason. Closing the websocket would send a bare 403."""
     await WebSocket(scope, receive, send).send_denial_response(refusal(scope, exc))

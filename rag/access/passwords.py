@@ -61,7 +61,10 @@ class Passwords:
         return not stored.startswith(SEALED) or self._hasher.check_needs_rehash(self._open(stored))
 
     def _open(self, stored: str | None) -> str:
-        """Decrypt a stored password hash. Returns "" without a hash, or if it was encrypted with a different key."""
+        """Decrypt a stored password hash.
+
+        Returns "" without a hash, or if the hash was encrypted with a different key.
+        """
         if not stored or not stored.startswith(SEALED):
             return stored or ""
         try:
@@ -73,8 +76,8 @@ class Passwords:
 def decoy(hasher: PasswordHasher) -> str:
     """Return a hash which no password matches, for an address without an account.
 
-    Verifying a password against this hash takes the usual time. The bytes are random, which saves computing a real hash
-    (0.2 s processor time) when the server starts.
+    Verifying a password against this hash takes as long as against a real hash. The bytes are random, because computing
+    a real hash would take 0.2 s processor time when the server starts.
     """
     salt, digest = (
         base64.b64encode(secrets.token_bytes(length)).decode().rstrip("=")
@@ -141,7 +144,7 @@ class PasswordQueue:
     ) -> Result:
         """Run `work` in a thread when its turn comes, and return its result.
 
-        `source` identifies the browser; `is_known` means an account has signed in there before. Raises
+        `source` identifies the browser. `is_known` means that an account has signed in from this browser before. Raises
         `TooManyAttempts` when the queue is full or the wait too long.
         """
         if self._threads is None:

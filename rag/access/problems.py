@@ -105,7 +105,7 @@ def refusal(scope: Scope, error: RagError, *, headers: Mapping[str, str] | None 
 
 
 def _reference_status(error: RagError) -> int:
-    """Return 400 for an unreadable file or page, 500 for a failed model call, else the status of the error."""
+    """Return 400 for an unreadable file or page, 500 for a failed model call, else the error's own status."""
     is_file = isinstance(error, DocumentError) and error.status != HTTPStatus.CONFLICT
     is_recognition = isinstance(error, ProviderError) and error.details.get("provider") in RECOGNISERS
     if is_file or is_recognition:

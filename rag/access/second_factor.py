@@ -60,7 +60,7 @@ class FactorState:
 
 @dataclass(frozen=True, kw_only=True)
 class NewSecret:
-    """A new secret for an authenticator app, to type or to scan as an address."""
+    """A new secret for an authenticator app: as text to type, and as an address to scan."""
 
     secret: str = field(repr=False)
     address: str = field(repr=False)
@@ -97,9 +97,10 @@ class SecondFactors:
     # Codes
 
     def new_secret(self, identity: Identity) -> NewSecret:
-        """Return the secret for a new second factor; repeated calls return the same secret until it is confirmed.
+        """Return the secret for a new second factor.
 
-        Raises `NotAllowed` if a second factor is active.
+        Repeated calls return the same secret until the second factor is confirmed. Raises `NotAllowed` if a second
+        factor is active.
         """
         new_secret = base64.b32encode(secrets.token_bytes(SECRET_BYTES))
         parameters = {"account_id": identity.account_id, "secret": self._locker.encrypt(new_secret)}
@@ -229,7 +230,7 @@ class SecondFactors:
     def _step_of(self, secret: str, code: str, now: float) -> int | None:
         """Return the time step for which the code is correct, or `None` for a wrong code.
 
-        The previous, the present and the next step are tried.
+        The previous, current and next time steps are tried.
         """
         # Some authenticator apps ignore every other hash function.
         app = TOTP(base64.b32decode(secret), DIGITS, SHA1(), STEP_SECONDS)  # noqa: S303

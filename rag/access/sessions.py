@@ -1,10 +1,11 @@
 """Manage sessions and single-use links: an opaque token in the browser, its hash in a table, revocable on the server.
 
-Sessions are cached for three seconds, because a page checks often while it loads. Ending a session in this process
-removes it from the cache at once and notifies its open connections.
+Sessions are cached for three seconds, because a page asks for its session many times while loading. Ending a session in
+this process removes it from the cache at once and notifies its open connections.
 
-Sensitive actions, such as creating keys and exporting or deleting data, need a recent sign-in, in case a browser was
-left unattended; they call `require_recent`. API keys, commands and background jobs have no session and are exempt.
+Sensitive actions, for example creating keys and exporting or deleting data, call `require_recent`. It requires a recent
+sign-in, because a browser may have been left unattended. API keys, commands and background jobs have no session and are
+exempt.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class OpenSession:
 
 
 def token_hash(token: str) -> str:
-    """Hash a token with SHA-256, as hex. The hash is stored and serves as session id, but gives no access."""
+    """Hash a token with SHA-256, as hex. The hash is stored and serves as the session id. It does not give access."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -159,8 +160,8 @@ class Sessions:
     def find_by_id(self, session_id: str, *, is_act: bool = True, is_fresh: bool = False) -> Identity | None:
         """Return the identity for a session id, like `find`.
 
-        `is_act=False` reads the session without prolonging it, for a page's regular checks. `is_fresh` bypasses the
-        cache, because another process may have changed the person's rights.
+        A page's regular checks use `is_act=False`, which reads the session without prolonging it. `is_fresh` bypasses
+        the cache, because another process may have changed the person's rights.
         """
         if not is_fresh and (identity := self.find_cached(session_id)):
             return identity
@@ -177,10 +178,10 @@ class Sessions:
         return identity
 
     def has_rights_still(self, identity: Identity) -> bool:
-        """Whether a session is still open and its person has the same role. If not, the session's connections are
-        closed.
+        """Whether a session is still open and its person has the same role.
 
-        If the database does not answer, this returns True, because the next query reports the failure.
+        If not, the session's connections are closed. If the database does not answer, the result is True, because the
+        next query reports the failure.
         """
         try:
             current = self.find_by_id(identity.session_id, is_fresh=True)
@@ -211,7 +212,7 @@ class Sessions:
                 self._database.execute(tenant_id, "note_act", **where)
 
     def prove(self, identity: Identity) -> None:
-        """Record that the person has just confirmed their sign-in, for actions which need a recent sign-in."""
+        """Record that the person has just confirmed their sign-in, which permits sensitive actions for a while."""
         with self._database.transaction(identity) as connection:
             where = {"session_id": identity.session_id, "account_id": identity.account_id}
             if connection.execute(queries["prove_session"], where).rowcount:
@@ -247,9 +248,9 @@ class Sessions:
             self._elsewhere.sign_out(bytes(secret))
 
     def end_one(self, identity: Identity, account_id: UUID, session_id: str) -> None:
-        """End a session of this person, or for administrators of any account. Does nothing if the session has ended.
+        """End a session of this person. Administrators may end the sessions of any account. Raises `NotAllowed`.
 
-        Raises `NotAllowed`.
+        Does nothing if the session has already ended.
         """
         if account_id != identity.account_id and not identity.may(Role.ADMIN):
             raise NotAllowed
@@ -337,9 +338,9 @@ class Sessions:
             ).fetchone()
 
     def _is_still_signed_in(self, tenant_id: str, session_id: str) -> bool:
-        """Ask the external sign-in service, if a check is due, whether the person is still signed in.
+        """If a check is due, ask the external sign-in service whether the person is still signed in.
 
-        If not, the session is ended. Returns True if no check is due or the service does not answer.
+        If the person is not, the session is ended. Returns True if no check is due or the service does not answer.
         """
         if self._elsewhere is None:
             return True
@@ -376,7 +377,7 @@ HOURS: dict[Purpose, int] = {"first_admin": 24, "set_password": 72, "second_fact
 
 
 def add_link(connection: Connection, purpose: Purpose, account_id: UUID | None = None) -> str:
-    """Create a single-use link and return its token; earlier unused links for the same purpose become invalid."""
+    """Create a single-use link and return its token. Earlier unused links for the same purpose become invalid."""
     token = secrets.token_urlsafe(32)
     parameters = {
         "purpose": purpose,

@@ -204,9 +204,10 @@ class SupabaseAccounts(Accounts):
     # What sessions ask
 
     def renew(self, secret: bytes) -> AccountFromElsewhere:
-        """Refresh a session at Supabase with its encrypted refresh token, and return the account with the next token.
+        """Refresh a session at Supabase with its encrypted refresh token.
 
-        Raises `AccessError` if the session is over and `ProviderError` if Supabase fails.
+        Returns the account, with the next refresh token. Raises `AccessError` if the session is over and
+        `ProviderError` if Supabase fails.
         """
         try:
             refresh_token = self._locker.decrypt(secret).decode()
@@ -220,7 +221,7 @@ class SupabaseAccounts(Accounts):
             return self._admit(client, _require_value(answer.session))
 
     def sign_out(self, secret: bytes) -> None:
-        """End a session at Supabase; errors are only logged, because our session has ended already."""
+        """End a session at Supabase. Errors are only logged, because our own session has ended already."""
         try:
             with self._project.visitor() as client:
                 call(client.auth.refresh_session, self._locker.decrypt(secret).decode())

@@ -129,9 +129,9 @@ class Tenants:
         return bytes(self._database.fetch_value(who, "company_mark") or b"")
 
     def set_mark(self, identity: Identity, picture: bytes) -> None:
-        """Set the company's logo from a PNG, JPEG or WebP; an empty file removes it.
+        """Set the company's logo from a PNG, JPEG or WebP file. An empty file removes the logo.
 
-        Raises `InvalidInput` if the file is not an image or too large.
+        Raises `InvalidInput` if the file is not an image or is too large.
         """
         require_admin(identity)
         mark = mark_from(picture) if picture else None

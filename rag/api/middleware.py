@@ -120,7 +120,7 @@ LANGUAGE_COOKIES = ("__Host-hr_language", "hr_language")
 
 
 class Languages:
-    """Set each request's language: the one chosen in this browser, else the first accepted language we support."""
+    """Set each request's language: the language chosen in this browser, else the first accepted language we support."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -171,7 +171,10 @@ class Cors(CORSMiddleware):
 
 
 def is_open_to_sites(path: str) -> bool:
-    """Whether other sites named in the settings may call this path: the API, and OAuth for connecting a program."""
+    """Whether sites named in the settings may call this path.
+
+    They may call the API, and the OAuth paths for connecting a program.
+    """
     return (
         (is_for_programs(path) and not path.startswith(SCIM))
         or path in CONNECTING

@@ -1,7 +1,7 @@
 """Routes for `/api/rag/chat` and `/api/rag/search`, in the format from source 000 in docs/sources.md.
 
-They work with any collection. Options default to the collection's settings; in the profile `notices`, these are the
-defaults in the source's table.
+The routes work with any collection. Options default to the collection's settings. For the profile `notices`, these
+settings are the defaults in the source's table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Routes for reference documents, the eight routes required by source 002 in docs/sources.md, and for legal opinions.
+"""Routes for legal opinions, and the eight routes for reference documents required by source 002 in docs/sources.md.
 
 A document is sent as a PDF, or step by step as text, tags and vectors. Field names and errors follow source 002: 400
 for a file which cannot be read or recognised, 500 if a model failed, both with `success: false`.

@@ -242,8 +242,9 @@ class SingleSignOn:
         return answer
 
     async def sign_out(self, request: Request) -> Response:
-        """End the sessions named in a provider's logout token (back-channel logout). Responds 200, or 400 for an
-        invalid token.
+        """End the sessions named in a provider's logout token (back-channel logout).
+
+        The response is 200, or 400 for an invalid token.
         """
         form = await read_form(request)
         try:

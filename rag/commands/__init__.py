@@ -1,4 +1,4 @@
 """The commands. Each module adds parsers with `add_parsers` and runs the commands.
 
-Packages are imported only when a command runs, which makes help appear immediately.
+A command's packages are imported only when the command runs, because help should appear immediately.
 """

@@ -400,7 +400,7 @@ def _secret_in(path: Path) -> str:
 def _set_schedule(
     parts: Services, identity: Identity, collection: Collection, every: int | None, kind: str | None
 ) -> None:
-    """Set the minutes between automatic syncs; 0 stops them, `None` changes nothing."""
+    """Set the minutes between automatic syncs. 0 stops automatic syncs, and `None` changes nothing."""
     if every is not None:
         parts.syncs.set_schedule(identity, collection, every or None, kind=kind)
 
@@ -408,7 +408,7 @@ def _set_schedule(
 def reembed(arguments: argparse.Namespace, settings: Settings) -> int:
     """Move a collection to a different embedding model: show the cost, ask, embed, and switch.
 
-    After a kill, running the command again continues.
+    If the command was killed, running it again continues the move.
     """
     from rag.ingestion.reembedding import Reembeddings
     from rag.profiles import profile_of

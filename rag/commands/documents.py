@@ -187,9 +187,10 @@ def _files(paths: list[Path], limits: ExtractionLimits) -> Iterator[FoundFile]:
 
 
 def _display_path(paths: list[Path], path: Path, place: str) -> str:
-    """Return the path to show for a file, normally its path within the given folder or archive (`place`).
+    """Return the path to show for a file.
 
-    If the user gave several paths, the full path is shown.
+    Normally this is the path within the given folder or archive (`place`). If the user gave several paths, the full
+    path is shown.
     """
     if len(paths) == 1:
         return place

@@ -44,7 +44,7 @@ END_SECONDS = 5.0
 class CommandListener:
     """Listen for commands on a socket in the data folder, from `start` to `stop`.
 
-    If several servers share the folder, the first listens.
+    If several servers share the folder, the server which started first listens.
     """
 
     def __init__(self, services: Services, settings_digest: str) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A path with methods. The module with the function or application is imported at the first request."""
+    """A path with HTTP methods. The module with the path's function or application is imported at the first request."""
 
     path: str
     #: "module:name".
@@ -39,7 +39,8 @@ class SourceKind:
 class Integration:
     """An integration's description for the product.
 
-    Every command imports these descriptions; the module must not import packages. Functions are named "module:name".
+    Every command imports the modules with these descriptions. They must therefore not import packages. Functions are
+    named "module:name".
     """
 
     #: The folder name.

@@ -91,9 +91,7 @@ def paths_for_other_sites() -> frozenset[str]:
 
 
 def draw_outside(parts: Services, identity: Identity, collection: Collection) -> None:
-    """Let each integration draw a list: the websites and pages on which people outside the company can ask a
-    collection.
-    """
+    """Let each integration draw a list with the sites on which people outside the company can ask a collection."""
     for integration in integrations():
         if integration.draw_outside is not None:
             integration.draw_outside(parts, identity, collection)

@@ -115,7 +115,7 @@ class Bin:
     def put_collection(self, identity: Identity, collection_id: UUID) -> None:
         """Move a collection with all documents to the bin, and hide the conversations.
 
-        Afterwards nobody can choose or search the collection. Raises `NotFound`, `SignInAgain`.
+        The collection can no longer be chosen or searched. Raises `NotFound`, `SignInAgain`.
         """
         require_admin(identity)
         require_recent(self._database, identity)

@@ -243,7 +243,7 @@ def collection_name(name: str) -> str:
 
 
 def narrowing_metadata(profile: Profile, values: Mapping[str, str]) -> dict[str, str]:
-    """Normalise metadata which limits a search, without empty values.
+    """Normalise metadata which limits a search. Empty values are left out.
 
     Raises `InvalidInput` for a field which is not among the profile's filters.
     """

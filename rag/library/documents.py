@@ -234,16 +234,16 @@ class DocumentLibrary(CollectionLibrary):
     def discard(self, identity: Identity, document_id: UUID) -> None:
         """Decline a document's estimate, and delete document and file.
 
-        Raises `InvalidInput` if it was confirmed meanwhile.
+        Raises `InvalidInput` if the estimate was confirmed meanwhile.
         """
         if not self._remove(identity, document_id, (DocumentStatus.ESTIMATED, DocumentStatus.READING)):
             self.get(identity, document_id)
             raise InvalidInput("This document no longer needs a decision. Delete it in the library instead.")
 
     def retry(self, identity: Identity, document_id: UUID) -> Document:
-        """Queue a failed document again; finished steps are kept.
+        """Queue a failed document again. Finished steps are not repeated.
 
-        Raises `InvalidInput` for a document that has not failed.
+        Raises `InvalidInput` for a document which has not failed.
         """
         require_admin(identity)
         with self._database.transaction(identity) as connection:
@@ -392,7 +392,7 @@ class DocumentLibrary(CollectionLibrary):
         return sorted(number for number in {*ours, *theirs} if ours.get(number) != theirs.get(number))
 
     def keep_both(self, identity: Identity, document_id: UUID) -> Document:
-        """Process a waiting version as a separate document, and keep the current version too.
+        """Process a waiting version as a separate document, and keep the current version.
 
         Raises `InvalidInput` if the version is not waiting, or would not replace a document.
         """
@@ -405,12 +405,12 @@ class DocumentLibrary(CollectionLibrary):
     # What the tenant's administrators chose
 
     def spending_limit(self, who: Who) -> Decimal:
-        """Return the highest estimate, in US dollars, at which a document is processed without confirmation."""
+        """Return the spending limit in US dollars: documents with a higher estimate wait for confirmation."""
         chosen = (self._database.fetch_value(who, "tenant_settings") or {}).get("confirmed_up_to")
         return Decimal(str(chosen)) if chosen is not None else Decimal(0)
 
     def set_spending_limit(self, identity: Identity, dollars: Decimal) -> None:
-        """Set the highest estimate, in US dollars, at which a document is processed without confirmation.
+        """Set the spending limit in US dollars: documents with a higher estimate wait for confirmation.
 
         Raises `InvalidInput`.
         """

@@ -28,7 +28,7 @@ LONGEST_VIEW_NAME = 60
 
 @dataclass(frozen=True, kw_only=True)
 class MetadataChanges:
-    """Changes to a document. `None` keeps a value; owner and dates change only with `with_owner` and `with_dates`."""
+    """Changes to a document. `None` keeps a value. Owner and dates change only with `with_owner` and `with_dates`."""
 
     title: str | None = None
     folder: str | None = None
@@ -69,7 +69,7 @@ class Shelves:
 
 
 class DocumentMetadata:
-    """Change documents' titles, folders, tags and so on, and count them. Changes need an administrator."""
+    """Change and count the documents' metadata, for example title, folder and tags. Changes need an administrator."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

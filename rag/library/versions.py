@@ -1,6 +1,6 @@
 """Restore a document's earlier versions, and run single ingestion steps again.
 
-The published version stays searchable until the next version is complete.
+While a new version is made, the published version stays searchable.
 """
 
 from __future__ import annotations

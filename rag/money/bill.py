@@ -1,7 +1,7 @@
 """The bill for a question: paid calls with prices and rows in the ledger.
 
-A call is recorded before it starts. If the process dies, the calls left open are charged at their expected cost when
-the abandoned question is found.
+A call is recorded before it starts. If the process dies, open calls are charged at their expected cost when the
+abandoned question is found.
 
 Each charge is written to the ledger when known. While the reader still waits for the first words, a charge is written
 together with the next call's record, which saves a round trip. If writing fails, the next write includes the charge.
@@ -44,7 +44,7 @@ COST_FIELDS: dict[Operation, str] = {
 
 @dataclass(frozen=True)
 class Entry:
-    """A charge on a bill. `line` is the field in `CostDetails` to which the charge is added; "" for no field."""
+    """A charge on a bill. The charge is added to the field `line` in `CostDetails`; if `line` is "", to no field."""
 
     line: str
     charge: Charge
@@ -112,11 +112,11 @@ class Bill:
         self._end(paid, line, call_id)
 
     def record(self, paid: Charge, *, line: str = "") -> None:
-        """Add a charge, and end the oldest open request. `line` names the field, like for `charge`."""
+        """Add a charge, and end the oldest open request. `line` is as in `charge`."""
         self._end(paid, line, self._sent.popleft()[0] if self._sent else None)
 
     def price(self, usage: Usage) -> Decimal | None:
-        """Return a chat call's price for this tenant without charging it; `None` if no price is known."""
+        """Return a chat call's price for this tenant, without charging the call. `None` means an unknown price."""
         return self._priced("chat", usage).cost
 
     @property
@@ -153,7 +153,7 @@ class Bill:
         return priced
 
     def _own_prices(self) -> Mapping[str, Any] | None:
-        """Return the tenant's prices, which are read only on first use; `None` while the database is unavailable."""
+        """Return the tenant's prices, or `None` while the database is unavailable. Prices are read at first use."""
         if self._prices is None:
             try:
                 self._prices = self._read_prices()
@@ -174,7 +174,7 @@ class QuestionBill(Bill):
         prices: Callable[[], Mapping[str, Any]],
         is_awaited: bool = False,
     ) -> None:
-        """`open_log` inserts the question's log row and returns the row's id; it is called at the first paid call.
+        """`open_log` inserts the question's log row and returns the row's id. Called at the first paid call.
 
         With `is_awaited`, charges are written when the next call begins or when `write` is called.
         """
@@ -296,5 +296,5 @@ _bill: ContextVar[Bill | None] = ContextVar("bill", default=None)
 
 
 def open_bill() -> Bill:
-    """Return the bill opened by `Bill.open` around the caller, else a new bill at list prices."""
+    """Return the bill opened by `Bill.open` around the caller; without such a bill, a new bill at list prices."""
     return _bill.get() or Bill()

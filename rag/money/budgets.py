@@ -1,4 +1,4 @@
-"""Limit monthly spending by a company, a group or a person, by months in the company's time zone.
+"""Limit monthly spending by a company, a group or a person. Months begin in the company's time zone.
 
 Spending is read from the ledger before each answer and again before the model call. Only calls already in progress can
 exceed a budget.
@@ -159,7 +159,7 @@ class Budgets:
             )
 
     def broken_by(self, who: Who, cost: Decimal) -> Budget | None:
-        """Return the company's budget if spending `cost` would exceed it, else `None`.
+        """Return the company's budget if adding `cost` would exceed the budget, else `None`.
 
         Estimates for documents in progress count as spent.
         """

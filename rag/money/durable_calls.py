@@ -87,7 +87,7 @@ class DurableCalls:
         return Receipt(self, payer, operation, known_by)
 
     def make(self, receipt: Receipt, function: Callable[[], Value], expected: Usage) -> tuple[_SentCall, Value]:
-        """Make a call with `function`; return the call and the function's result. Raises the function's errors."""
+        """Make a call with `function`. Return the call and the function's result. Raises the function's errors."""
         payer, operation = receipt.payer, receipt.operation
         key = self._key(payer.owner_id, operation, _digest([expected.provider, expected.model, *receipt.known_by]))
         sent: list[_SentCall] = []
@@ -164,7 +164,8 @@ class DurableCalls:
     ) -> _SentCall:
         """Save a row for a call before the call is sent.
 
-        If a process died during an earlier attempt, the attempt may have been billed, and the expected cost is charged.
+        If a process died during an earlier attempt, the expected cost is charged, because the attempt may have been
+        billed.
         """
         row = {
             "owner_id": payer.owner_id,

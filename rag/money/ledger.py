@@ -35,9 +35,10 @@ class Ledger:
         collection_id: UUID | None = None,
         connection: Connection | None = None,
     ) -> None:
-        """Insert a charge; with `connection`, in the caller's transaction.
+        """Insert a charge. With `connection`, the charge is inserted in the caller's transaction.
 
-        The database derives the collection from a document or question; pass `collection_id` for other calls.
+        The database derives the collection from `document_id` or `chat_log_id`. If a call has neither, pass
+        `collection_id`.
         """
         row = {**self._row_of(tenant_id, charge, document_id, chat_log_id), "collection_id": collection_id}
         if connection is None:
@@ -100,9 +101,9 @@ class Ledger:
         return UUID(str(call_id))
 
     def begin_for_collection(self, tenant_id: str, collection_id: UUID, operation: Operation, expected: Usage) -> UUID:
-        """Record a call for a collection beforehand, like `begin`. Returns an id for `finish_for_collection`.
+        """Record a collection's call before it is made, like `begin`. Returns an id for `finish_for_collection`.
 
-        Calls left by a dead process are charged by `DurableCalls.settle_abandoned`.
+        If a process dies, `DurableCalls.settle_abandoned` charges its calls.
         """
         row = {
             "owner_id": collection_id, "operation": operation, "digest": uuid4().hex,

@@ -177,6 +177,6 @@ class MeteredProviders:
         return MeteredChatModel(model, self._bill) if model is not None else None
 
     def reranker_for(self, profile: Profile) -> Reranker | None:
-        """Return the profile's reranker; `None` if it is switched off or not configured."""
+        """Return the profile's reranker; `None` if reranking is switched off or not configured."""
         reranker = self._providers.reranker_for(profile)
         return MeteredReranker(reranker, self._bill) if reranker is not None else None

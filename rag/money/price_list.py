@@ -1,7 +1,7 @@
 """Price calls: tokens with `genai-prices`, other units with `prices.toml`. A tenant's prices override both.
 
 An unknown price is `None`, never zero. The lists come with the installed packages, without downloads. A tenant's prices
-are rows with a start date; a change adds a row.
+are rows with a start date, and a price change adds a row.
 """
 
 from __future__ import annotations
@@ -197,7 +197,10 @@ def _prices_of_model(provider: str, model: str, changes: Sequence[PriceChange], 
 
 
 def _future_changes(changes: Sequence[PriceChange], today: date) -> list[PriceChange]:
-    """Return the future price changes, earliest first. If a day has several changes, the latest entry counts."""
+    """Return the future price changes, earliest first.
+
+    If a day has several changes, only the change entered last counts.
+    """
     days: dict[date, PriceChange] = {}
     for change in changes:
         if change.valid_from > today:
@@ -317,7 +320,7 @@ def _genai_prices(usage: Usage) -> Prices:
 def _price_for_size(price: Any, input_tokens: int) -> Decimal | None:
     """Return the price per token in a call with this many input tokens.
 
-    The highest price tier reached applies to every token.
+    With tiered prices, the highest tier reached applies to every token.
     """
     if price is None or isinstance(price, Decimal):
         return price

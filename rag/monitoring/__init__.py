@@ -1,1 +1,1 @@
-"""Report the product's state to its operator: Prometheus counts, OpenTelemetry traces."""
+"""Report the product's state to its operator, as Prometheus metrics and OpenTelemetry traces."""

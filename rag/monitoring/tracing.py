@@ -1,8 +1,8 @@
-"""Trace requests, questions, their steps and model calls with OpenTelemetry; the integration sends the traces.
+"""Trace requests, questions, their steps and model calls with OpenTelemetry. An integration sends the traces.
 
 Model calls follow the GenAI conventions (`gen_ai.*`), which are still in development. Spans contain no text: no
-question, prompt, answer, passage, title, name or address. `rag.chat_log.id` finds the question in analytics, for people
-allowed to read it there.
+question, prompt, answer, passage, title, name or address. People who may read a question in analytics find it there by
+the attribute `rag.chat_log.id`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def span(name: str, attributes: Mapping[str, Any] | None = None) -> Iterator[Spa
 
 @contextmanager
 def request_span(name: str, headers: Mapping[str, str], attributes: Mapping[str, Any]) -> Iterator[Span]:
-    """Trace a request and yield the span, in the caller's trace if the headers name a trace."""
+    """Trace a request and yield the span. If the headers name the caller's trace, the span belongs to this trace."""
     parent = propagate.extract(headers)
     with (
         _tracer.start_as_current_span(name, parent, SpanKind.SERVER, attributes, **WITHOUT_TEXT) as begun,
@@ -73,7 +73,7 @@ class ModelCall:
 def model_call(operation: str, provider: str, model: str) -> Iterator[ModelCall]:
     """Trace a request to a model: `chat`, `embeddings`, `rerank` or `ocr`.
 
-    The span never becomes the parent of other spans, because a generator may hold it open.
+    The span never becomes the parent of other spans, because a generator may keep the span open.
     """
     begun = _tracer.start_span(
         f"{operation} {model}",

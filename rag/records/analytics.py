@@ -188,7 +188,10 @@ class Totals(Outcomes):
 
     @property
     def known_cost(self) -> Decimal | None:
-        """Return the cost; `None` if calls were made but no price is known for any."""
+        """Return the cost of the calls with a known price.
+
+        Returns `None` if there were calls, but all without a known price.
+        """
         return None if self.calls and self.calls == self.unpriced_calls else self.cost
 
     @property
@@ -358,7 +361,7 @@ class LoggedError:
 
 @dataclass(frozen=True, kw_only=True)
 class LoggedNotice:
-    """A notice shown under answers, for example about a missing feature, and how often readers saw it."""
+    """A notice shown under answers, for example about a missing feature, and how often it was shown."""
 
     notice: str
     times: int
@@ -687,10 +690,10 @@ class Analytics:
         return role is not None and who.may(role)
 
     def export_csv(self, who: Who, period: Period, filters: Filters, question_filters: QuestionFilters) -> bytes:
-        """Export matching questions as CSV, newest first, at most `EXPORT_LIMIT`, and record the export in the audit
-        log.
+        """Export matching questions as CSV, newest first, and record the export in the audit log. Raises `SignInAgain`.
 
-        The text is UTF-8 with a byte order mark, because Excel misreads Korean without it. Raises `SignInAgain`.
+        At most `EXPORT_LIMIT` questions are exported. The text is UTF-8 with a byte order mark, because Excel otherwise
+        misreads Korean.
         """
         require_recent(self._database, who)
         rows = self.questions(who, period, filters, question_filters, limit=EXPORT_LIMIT)

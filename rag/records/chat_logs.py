@@ -58,7 +58,7 @@ PARTIAL_TEXT = N_("What had been written is kept.")
 
 @dataclass(frozen=True, kw_only=True)
 class PassagePlace:
-    """A chunk's start and end in the document's joined text, in characters, and the headings of the whole document."""
+    """A chunk's start and end in the document's joined text, in characters, and all headings in the document."""
 
     start: int
     end: int
@@ -75,7 +75,7 @@ class SheetPage:
 
 @dataclass(frozen=True, kw_only=True)
 class SentPassage:
-    """A numbered chunk in the prompt for a question, with the text at that time."""
+    """A numbered chunk in the prompt for a question, with the chunk's text when the question was asked."""
 
     number: int
     chunk_id: UUID
@@ -527,7 +527,7 @@ class ChatLogEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class UnansweredQuestion:
-    """A question the documents could not answer, and how often it was asked in these words."""
+    """A question without an answer in the documents, and how often it was asked in the same words."""
 
     question: str
     latest_id: UUID

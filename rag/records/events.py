@@ -1,6 +1,7 @@
 """Report events to other programs.
 
-Database triggers report most events, in the transaction with the change. For all other events, code calls `emit`.
+Database triggers report most events, in the transaction with the change. The remaining events are reported by calls to
+`emit`.
 """
 
 from __future__ import annotations

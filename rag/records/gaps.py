@@ -286,7 +286,7 @@ class Gaps:
         return solved
 
     def check_open(self, identity: Identity, gap_id: UUID) -> None:
-        """Raise `InvalidInput` if someone else has handled the gap meanwhile, `NotFound` for an unknown gap."""
+        """Raise `InvalidInput` if someone else has handled the gap meanwhile, and `NotFound` for an unknown gap."""
         status = self._database.fetch_value(identity, "gap_status", gap_id=gap_id)
         if status is None:
             raise NotFound
@@ -356,9 +356,7 @@ class Gaps:
 
 
 def answered_by(title: str) -> str:
-    """Return the sentence which tells a waiting person that this document answers the question, in the current
-    language.
-    """
+    """Return a sentence in the current language, which tells a waiting person that this document has the answer."""
     return _("The documents answer this now: see “{title}”. Ask again.", title=title)
 
 
@@ -392,9 +390,9 @@ def _open_gap(connection: Connection, collection_id: UUID) -> UUID:
 def _nearest_gap(
     connection: Connection, embedder: QuestionEmbedder, collection_id: UUID, vector: Any, language: str
 ) -> UUID | None:
-    """Return the gap with the most similar questions, on average.
+    """Return the gap whose questions are most similar on average.
 
-    Returns `None` if the similarity is below `embedder.least`.
+    Returns `None` if the mean similarity is below `embedder.least`.
     """
     means = embedder.means
     mean = sum(means.values()) / len(means) if means else np.zeros_like(vector)

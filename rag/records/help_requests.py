@@ -118,7 +118,7 @@ class HelpRequests:
         return int(self._database.fetch_value(identity, "count_open_help_requests"))
 
     def answer(self, identity: Identity, request_id: UUID, text: str) -> HelpRequest:
-        """Answer a request as a manager; a further call replaces the answer.
+        """Answer a request as a manager. A second call replaces the answer.
 
         Raises `NotAllowed`, `NotFound`, or `InvalidInput` for an empty or too long answer.
         """
@@ -128,7 +128,7 @@ class HelpRequests:
         return self._end(identity, request_id, "answered", within(text, MAXIMUM_ANSWER_CHARACTERS))
 
     def dismiss(self, identity: Identity, request_id: UUID, why: str = "") -> HelpRequest:
-        """Close a request as a manager without answering; `why` is shown to the person who asked.
+        """Close a request as a manager without answering. The person who asked sees the reason `why`.
 
         Raises `NotAllowed`, `NotFound`, or `InvalidInput` for too long a text.
         """

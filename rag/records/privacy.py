@@ -70,12 +70,12 @@ class Privacy:
         self._register = register
 
     def retention_days(self, tenant_id: str) -> int | None:
-        """Return after how many days texts are deleted; `None` means never."""
+        """Return the retention period in days, after which texts are deleted; `None` means never."""
         days = self._database.fetch_value(tenant_id, "retention_days")
         return None if days is None else int(days)
 
     def set_retention_days(self, tenant_id: str, days: int | None) -> None:
-        """Set after how many days texts are deleted; `None` means never.
+        """Set the retention period in days, after which texts are deleted; `None` means never.
 
         Raises `InvalidInput` for less than a week.
         """

@@ -186,8 +186,9 @@ def _can_start_a_thread() -> bool:
 def limit_time(seconds: float) -> None:
     """End this process by SIGPROF after this many seconds of processor time.
 
-    RLIMIT_CPU is not used, because the kernel compares it with a tick count which no process can read: on a busy
-    machine, this count ran 18 % ahead of the process's time, and every limit was exceeded after some minutes.
+    RLIMIT_CPU is not used, because the kernel compares it with a tick count which no process can read. On a busy
+    machine, this count ran 18 % ahead of the process's real processor time, and every limit was exceeded after some
+    minutes.
     """
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_PROF, seconds)

@@ -1,9 +1,9 @@
 """Prepare the confinement for processes reading untrusted files, with the means offered by this system.
 
-On Linux: a separate account if the application is root, Landlock for files, a seccomp filter allowing only harmless
-system calls, an empty network namespace, and resource limits. On macOS: a sandbox-exec profile. If a means is missing,
-the others still apply; `python -m rag doctor` lists the active means. `rag.sandbox.enforcement` applies them in the
-process.
+On Linux, these are a separate account (if the application is root), Landlock for files, a seccomp filter which allows
+only harmless system calls, an empty network namespace, and resource limits. On macOS, it is a sandbox-exec profile. If
+a means is missing, the others still apply; `python -m rag doctor` lists the active means. `rag.sandbox.enforcement`
+applies the means in the process.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class AccessRules:
 
 @dataclass(frozen=True)
 class Confinement:
-    """A prepared confinement: a prefix for the command, an `order` for the child, and file descriptors to pass on."""
+    """A prepared confinement: a prefix for the command, the `order` for the child, and file descriptors to pass on."""
 
     prefix: tuple[str, ...]
     order: str
@@ -107,7 +107,7 @@ class Confinement:
 
 
 def interpreter_files() -> tuple[Path, ...]:
-    """List the folders with our code, Python's library and the installed packages, which the child has to read.
+    """List the folders which the child has to read: our code, Python's library and the installed packages.
 
     Parent folders are left out, because `.data` may be in them.
     """
@@ -163,7 +163,7 @@ def elf_loader(program: Path) -> Path | None:
 
 
 def program_environment() -> dict[str, str]:
-    """Return the environment variables for a confined program: only those which name folders with models."""
+    """Return the environment variables for a confined program, which only name folders with models."""
     return {name: os.environ[name] for name in MODELS if os.environ.get(name)}
 
 
@@ -221,7 +221,7 @@ def _account(rules: AccessRules) -> tuple[int, int] | None:
 
 @functools.cache
 def may_become(user: int, group: int) -> bool:
-    """Whether root may switch to this user and group here. Some containers forbid it, or do not map the ids."""
+    """Whether root may switch to this user and group here. Some containers forbid this, or do not map the ids."""
     if not sys.platform.startswith("linux"):
         return True
 

@@ -103,6 +103,6 @@ def _grant_search(folder: Path, user: int) -> None:
 
 
 def hand_over(path: Path, account: pwd.struct_passwd | None) -> None:
-    """Make an account the owner of a file or folder; do nothing if the account is `None`."""
+    """Make an account the owner of a file or folder. If the account is `None`, nothing changes."""
     if account is not None:
         os.chown(path, account.pw_uid, account.pw_gid)

@@ -1,6 +1,6 @@
 """Read the settings at startup: from the environment, then `.streamlit/secrets.toml`, then defaults.
 
-An empty value counts as missing. Secrets are masked wherever settings are shown, and removed from logs and errors.
+An empty value means a missing value. Secrets are masked wherever settings are shown, and removed from logs and errors.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ SECRETS_FILE = PROJECT / ".streamlit" / "secrets.toml"
 class Settings:
     """A process's settings.
 
-    `ENVIRONMENT_NAMES` has the environment variables; by default the field's name in capitals.
+    `ENVIRONMENT_NAMES` maps fields to environment variables. For all other fields, the variable is the field's name in
+    capitals.
     """
 
     # Address and data.
@@ -480,6 +481,6 @@ class SecretsFilter(logging.Filter):
 
 
 def hide_secrets(settings: Settings, handlers: list[logging.Handler] | None = None) -> None:
-    """Mask the settings' secrets in these log handlers' output, by default the root logger's."""
+    """Mask the settings' secrets in the output from these log handlers; by default, from the root logger's handlers."""
     for handler in logging.getLogger().handlers if handlers is None else handlers:
         handler.addFilter(SecretsFilter(settings))

@@ -162,5 +162,5 @@ def providers_for(capability: Capability) -> tuple[ProviderSpec, ...]:
 
 
 def titles_for(capability: Capability) -> str:
-    """Return the titles for providers with a capability, to use in a sentence: "Cohere or Jina"."""
+    """Return the titles for providers with a capability, joined for use in a sentence: "Cohere or Jina"."""
     return " or ".join(spec.title for spec in providers_for(capability))

@@ -58,7 +58,7 @@ class Availability:
 
     @property
     def is_down(self) -> bool:
-        """Whether to refuse callers: connecting fails, or the database has not answered for a long time."""
+        """Whether to refuse callers, because connecting fails or the database has not answered for a long time."""
         return self._is_down or self._waited_seconds > HANGING_SECONDS
 
     @property

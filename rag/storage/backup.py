@@ -80,8 +80,9 @@ class AutomaticBackups(Protocol):
 
 @dataclass(frozen=True)
 class Moment:
-    """A database snapshot for a backup: the name for `pg_dump`, and the documents, migrations, files and erasures in
-    the snapshot.
+    """A database snapshot for a backup.
+
+    The values are the snapshot's name for `pg_dump`, and the documents, migrations, files and erasures in the snapshot.
     """
 
     snapshot: str
@@ -241,7 +242,7 @@ def _decrypted(path: Path, folder: Path, decrypt: Encryption | None) -> Path:
 
 
 def _restore_into(folder: Path, path: Path, decrypt: Encryption | None, erasures: Sequence[Erasure] = ()) -> BackedUp:
-    """Create a complete data folder from a backup and repeat the erasures. The server is stopped afterwards."""
+    """Create a complete data folder from a backup, repeat the erasures, and stop the server used for this."""
     plain = _decrypted(path, folder, decrypt)
     with tarfile.open(plain) as archive:
         manifest = json.loads(_read(archive, MANIFEST))

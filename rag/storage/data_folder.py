@@ -51,7 +51,7 @@ def starting(folder: Path, *, wait_seconds: float = START_SECONDS) -> Iterator[N
 def use(folder: Path) -> tuple[int, bool]:
     """Use the folder together with other processes. Call only within `starting`.
 
-    Returns the lock, which must be closed at the end, and whether no other process uses the folder. Raises
+    Returns the lock, and whether no other process uses the folder. The caller must close the lock at the end. Raises
     `SettingsError` while a backup is being restored into the folder.
     """
     lock = _lock(folder / USE_LOCK, fcntl.LOCK_EX, 0)
@@ -170,7 +170,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def _give_name(partial: Path, path: Path) -> None:
-    """Rename a finished file. Raises `SettingsError` if `path` exists, on file systems which support links."""
+    """Rename a finished file. On file systems which support links, raises `SettingsError` if `path` exists."""
     try:
         os.link(partial, path)
     except FileExistsError as exc:

@@ -66,8 +66,9 @@ _act: ContextVar[str] = ContextVar("act", default="")
 
 @contextmanager
 def one_act() -> Iterator[None]:
-    """Inside the `with` block, record all changes in the audit log under a single action, even in several
-    transactions.
+    """Inside the `with` block, record all changes in the audit log as a single action.
+
+    The changes may be made in several transactions.
     """
     token = _act.set(_act.get() or uuid4().hex)
     try:
@@ -248,7 +249,7 @@ class Database:
     def open(self, *, wait: bool = True) -> None:
         """Connect. Raises `DatabaseUnavailable` with the driver's reason if the server does not answer.
 
-        Without `wait`, the server may answer later.
+        With `wait=False`, the method does not wait for the server.
         """
         if wait:
             self._require_answer()
@@ -468,7 +469,7 @@ class Database:
         raise self.unavailable()
 
     def pool_use(self) -> tuple[int, int, int]:
-        """Return how many connections the pool has, how many are free, and how many callers wait."""
+        """Return three numbers: the pool's connections, the free connections, and the waiting callers."""
         stats = self._pool.get_stats()
         return stats.get("pool_size", 0), stats.get("pool_available", 0), stats.get("requests_waiting", 0)
 

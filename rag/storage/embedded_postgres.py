@@ -212,7 +212,7 @@ def start_server(folder: Path, *, on_start: Callable[[], object] = lambda: None)
 
 
 def reader_environment(server: EmbeddedServer, settings: Mapping[str, str]) -> dict[str, str]:
-    """Give the reader role a new password, valid for a day, and return the environment for psql.
+    """Give the reader role a new password, valid for a day. Return the environment variables for psql.
 
     `settings` apply to the whole session, for example a tenant's sealed identity.
     """

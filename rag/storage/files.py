@@ -54,9 +54,9 @@ class FileStore:
         self.folder = folder
 
     def put(self, tenant_id: str, content: bytes) -> str:
-        """Store a file's content, and return the key. Equal content has the same key and is stored only once.
+        """Store a file's content, and return the key. Raises `StorageFull`.
 
-        Raises `StorageFull`.
+        Files with equal content have the same key and are stored only once.
         """
         digest = hashlib.sha256(content).hexdigest()
         key = f"{digest[:2]}/{digest}"

@@ -29,9 +29,9 @@ BEFORE_BASELINE = "5fce737"
 def migrate(conninfo: str, folder: Path = MIGRATIONS) -> list[str]:
     """Apply the missing migrations, and return their names.
 
-    Raises `DatabaseUnavailable`, with a sentence, in these cases: the server does not answer, is too old or lacks
-    pgvector 0.7; the role may not create the objects; an applied file has changed; the database is older than the
-    migrations which the baseline replaced; existing rows contradict a new migration.
+    Raises `DatabaseUnavailable` with a sentence if the server does not answer, is too old or lacks pgvector 0.7, or if
+    the role may not create the objects. The same error is raised if an applied file has changed, if the database is
+    older than the migrations which the baseline replaced, or if existing rows contradict a new migration.
     """
     try:
         with psycopg.connect(conninfo, connect_timeout=10, prepare_threshold=None) as connection:

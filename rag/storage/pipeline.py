@@ -144,7 +144,7 @@ class Pipeline:
         return answer
 
     def run(self, statement: str, values: Mapping[str, Any]) -> PendingResult:
-        """Queue any statement, and return the result; parameters are typed and rows are read like in psycopg."""
+        """Queue any statement, and return the result. Parameters are typed, and rows are read, like in psycopg."""
         _, names = numbered(statement)
         transformer = self._session.transformer
         dumped = transformer.dump_sequence([values[name] for name in names], [PyFormat.AUTO] * len(names))
@@ -334,7 +334,10 @@ class Pipeline:
 
 
 def _header(oid: int, count: int) -> bytes:
-    """Return the binary header for a one-dimensional Postgres array with `count` elements of type `oid`, none null."""
+    """Return the binary header for a one-dimensional Postgres array without nulls.
+
+    `count` is the number of elements, and `oid` their type.
+    """
     return struct.pack(">iiiii", 1, 0, oid, count, 1)
 
 

@@ -46,7 +46,7 @@ class PastedKeys:
             self._settings.adopt({PASTED[name]: key for name, key in self._read().items() if name not in self.fixed})
 
     def hint(self, provider: str) -> str:
-        """Return a provider key's last four characters after "…", for people to recognise the key.
+        """Return a hint by which people recognise a provider's key: "…" and the key's last four characters.
 
         Returns "set" for a key with at most 8 characters, "" without a key.
         """

@@ -105,7 +105,10 @@ def ask_to_remove(
     key: str,
     icon: str = ":material/delete:",
 ) -> None:
-    """Ask for confirmation, then call `remove`. The page shows `removed_sentence` next to the undo button."""
+    """Ask for confirmation, then call `remove` with the same arguments.
+
+    After the removal, the page shows `removed_sentence` next to the undo button.
+    """
     take_away = partial(remove, page, removed_sentence, take, put_back, problem=problem)
     ask_to_confirm(title, *sentences, action=action, on_confirm=take_away, key=key, icon=icon)
 
@@ -170,7 +173,7 @@ def ask() -> None:
 
 
 def draw_link() -> None:
-    """Draw the link for confirming the sign-in. Afterwards the browser returns to this page."""
+    """Draw the link for confirming the sign-in. After confirming, the browser returns to this page."""
     path = urlsplit(st.context.url or "/").path or "/"
     # The query parameters hold the page's open items; `st.context.url` leaves them out.
     opened = urlencode(st.query_params.to_dict())
@@ -218,7 +221,7 @@ def draw_submit(label: str, action: Callable[[], object], *, key: str, icon: str
 
 
 def draw_ending(label: str, act: Callable[[], object], *, key: str, on_close: Callable[[], object]) -> None:
-    """Draw a dialog's final buttons: the first cancels, the second runs `act`.
+    """Draw a dialog's final buttons: a cancel button, and a button which runs `act`.
 
     An error is drawn above the buttons. `on_close` runs before the page is drawn again without the dialog.
     """

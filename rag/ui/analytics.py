@@ -276,7 +276,7 @@ def moved(now: float | None, before: float | None, color: DeltaColor = "off") ->
 
 
 def signed(change: float, size: str) -> str:
-    """Return `size` with "+" or "-" in front. Streamlit draws an arrow up or down for this sign."""
+    """Return `size` with "+" or "-" in front. By this sign, Streamlit draws an arrow up or down."""
     return f"{'-' if change < 0 else '+'}{size}"
 
 

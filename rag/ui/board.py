@@ -154,7 +154,7 @@ RUN_COLORS = {"waiting": "gray", "running": "blue", "done": "green", "failed": "
 
 
 def draw_run(run: SyncRun) -> None:
-    """Draw a sync on a single line: a progress bar while it runs, and its error."""
+    """Draw a sync on a single line, with a progress bar while the sync runs, and with its error, if any."""
     if run.is_open:
         st.progress(
             min(1.0, run.items_done / run.items_total) if run.items_total else 0.0,

@@ -96,7 +96,7 @@ def draw_warnings(who: Who) -> None:
 
 
 def draw_question_to_go_on(identity: Identity) -> None:
-    """Ask the person whether to keep calling paid models this month, if a budget requires their agreement."""
+    """Ask the person to agree to further paid calls this month, if a budget requires this."""
     budget = services().budgets.asking(identity)
     if budget is None:
         return
@@ -130,7 +130,7 @@ def draw_broken_by(who: Who, cost: Decimal | None) -> None:
 
 
 def _spent_fraction(budget: Budget) -> float:
-    """Return a budget's spent fraction, above 1 if overspent. For a zero budget, the fraction is 1."""
+    """Return the spent fraction of a budget. It is above 1 for an overspent budget, and 1 for a budget of zero."""
     return float(budget.spent / budget.amount) if budget.amount else 1.0
 
 

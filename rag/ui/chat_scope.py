@@ -93,7 +93,7 @@ class ChatScope:
 
     @property
     def others(self) -> tuple[Collection, ...]:
-        """Return the collections to ask besides `collection`. The answer is written by the profile of `collection`."""
+        """Return the collections to ask besides `collection`. The profile of `collection` writes the answer."""
         return self.library.others_to_ask(self.identity, self.collection) if self.asks_all else ()
 
     @property
@@ -206,7 +206,7 @@ class ChatScope:
             del st.query_params[ADDRESS]
 
     def draw_choice(self) -> None:
-        """Draw the choice of a collection for the first question: the default, another, or all."""
+        """Draw the choice of a collection for the first question: the default, a different collection, or all."""
         named = {ALL: _("All collections")} | {c.id: c.name for c in self.collections}
         names = name_labels(named, missing_label=_("Deleted collection"))
         if st.session_state.get("chat_collection") not in names:

@@ -111,7 +111,7 @@ PRESETS = (
 
 
 def changes_of(preset: Preset, profile: Profile, collection: Collection) -> dict[str, Any]:
-    """Return the settings a preset would change in the collection, with new values.
+    """Return the settings which a preset would change in the collection, with the new values.
 
     The result is empty if nothing changes, or if the new values contradict other settings.
     """
@@ -126,7 +126,10 @@ def changes_of(preset: Preset, profile: Profile, collection: Collection) -> dict
 
 
 def draw_presets(collection: Collection, profile: Profile, *, on_open: Callable[[str], None]) -> None:
-    """Draw each preset with its effect, and a badge if it is in use. Presets without effect are left out."""
+    """Draw each preset with its effect, and mark the presets in use with a badge.
+
+    Presets without effect are left out.
+    """
     now = profile.with_overrides(collection.overrides)
     with st.container(border=True, gap="small", key="collections_presets"):
         st.markdown(_("**Adjust this collection to a purpose**"))

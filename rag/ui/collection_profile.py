@@ -157,7 +157,7 @@ def embedder_name(identifier: str) -> str:
 
 
 def added_by(provider: str) -> str:
-    """Describe how to add a provider: paste its key on a page, or set its address on the server."""
+    """Describe how to add a provider: by pasting its key on a page, or by setting its address on the server."""
     if provider in PASTED:
         return _("paste a key of {provider} on the page Set-up", provider=provider_name(provider))
     return _(
@@ -303,7 +303,7 @@ def _listed(items: list[str]) -> str:
 def threshold_sentences(
     collection: Collection, profile: Profile, embedder: Embedder, zone: tzinfo, *, has_meaning: bool
 ) -> list[str]:
-    """Explain which threshold applies and how it was measured; `profile` has the collection's values."""
+    """Explain which threshold applies and how the threshold was measured. `profile` has the collection's values."""
     name = embedder_name(collection.embedding_model)
     if profile.search.strict_threshold:
         used = profile.threshold(embedder.default_threshold, collection.calibrated_threshold)

@@ -1,6 +1,6 @@
 """Draw a collection's settings form: each value, the differences from the profile, and a dialog for editing.
 
-A portfolio also gets a form for the person who answers: name and facts, tone, and where others may ask.
+A portfolio also gets a form for the person who answers: name and facts, tone, and the sites on which visitors may ask.
 """
 
 from __future__ import annotations

@@ -142,7 +142,10 @@ def draw_schedule(
 
 
 def interval_words(minutes: int) -> str:
-    """Describe a sync interval: "Every 15 minutes", "Every hour", "Every 2 days"; 0 gives "Synced only on request"."""
+    """Describe a sync interval: "Every 15 minutes", "Every hour", "Every 2 days".
+
+    An interval of 0 is described as "Synced only on request".
+    """
     if not minutes:
         return _("Synced only on request")
     if minutes % 1440 == 0:
@@ -153,7 +156,7 @@ def interval_words(minutes: int) -> str:
 
 
 def until(moment: datetime) -> str:
-    """Format the time left until a moment: `in 5 min`, `in 3 h`, `in 2 days`; `now` if the moment has passed."""
+    """Format the time left until a moment: `in 5 min`, `in 3 h`, `in 2 days`. A past moment gives `now`."""
     seconds = (moment - datetime.now(UTC)).total_seconds()
     if seconds <= 0:
         return _("now")

@@ -232,7 +232,7 @@ def _day(value: Any) -> date | None:
 
 
 def date_remark(document: Document, today: date) -> str:
-    """Return a sentence if the document is not valid today or is due for review; "" otherwise."""
+    """Return a sentence if the document is not valid today or is due for review; else ""."""
     if document.valid_until is not None and document.valid_until < today:
         return _("No longer valid since {day}. Answers from this document say so.", day=day(document.valid_until))
     if document.valid_from is not None and document.valid_from > today:
@@ -335,7 +335,7 @@ OnFiles = Callable[[list[tuple[UUID, str, bytes]]], None]
 
 
 def comparable_name(name: str) -> str:
-    """Return a file name or title reduced for comparison: without extension, digits, signs and single letters."""
+    """Reduce a file name or title for comparison: remove extension, digits, signs and single letters."""
     return "".join(re.findall(r"[^\W\d_]{2,}", PurePath(name).stem.casefold()))
 
 

@@ -490,7 +490,7 @@ def draw_bulk(number: int, shelves: Shelves, actions: BulkActions) -> None:
 
 
 def draw_opener(offered: Sequence[DocumentName], *, on_open: Callable[[UUID], None]) -> None:
-    """Draw a box to open a document by name, because rows in a table are hard to reach with a screen reader."""
+    """Draw a box to open a document by name. With a screen reader, rows in a table are hard to reach."""
     labels = document_labels(offered)
     # The labels are part of the key: the browser answers with a label it was sent.
     key = f"documents_opener_{hash(tuple(labels.items()))}"

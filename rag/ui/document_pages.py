@@ -366,9 +366,9 @@ SIGN = "background:#fff;border-radius:3px;padding:0 .25em;font:700 .75rem/1.15 s
 
 
 def marks_of(page: DocumentPage) -> list[PageMark] | None:
-    """Return a page's marks (boxes around tables, images and other parts); `None` if they are unknown.
+    """Return a page's marks (boxes around tables, images and other parts); `None` if the marks are unknown.
 
-    An image counts as left out unless the page's text was recognised.
+    Images are marked only on pages with unread text in images, and are marked as left out.
     """
     if page.marks is None:
         return None

@@ -74,7 +74,7 @@ class Locked(NamedTuple):
 class WaitingFile(NamedTuple):
     """A file which waits for a decision, and the document to replace, if any.
 
-    Files stay in the list after the decision, while the page is open.
+    After the decision, the file stays in the list while the page is open.
     """
 
     document: Document
@@ -223,7 +223,7 @@ def _hand_over(
     limits: ExtractionLimits,
     actions: UploadActions,
 ) -> None:
-    """Upload each file a single time, then give the uploader widget a new key to free the files' memory."""
+    """Upload each file a single time. Then give the uploader widget a new key, which frees the files' memory."""
     handled: set[str] = st.session_state.documents_handled
     bar = st.progress(0.0)
     for position, file in enumerate(files):
@@ -686,7 +686,7 @@ SET_BY_CHUNKING = frozenset({"category", "year"})
 
 
 def fields_to_say(profile: Profile) -> list[str]:
-    """Return the metadata fields which people must enter, because neither a model nor chunking fills them."""
+    """Return the metadata fields which people must enter, because they are filled by neither a model nor chunking."""
     return [
         field
         for field in profile.search.metadata_filters

@@ -24,7 +24,10 @@ from rag.ui.widgets import ask_to_confirm, name_labels, red
 
 
 def better_models(collection: Collection) -> list[EmbedderOption]:
-    """Return the paid models a collection could move to from a built-in model; [] if its model is not built in."""
+    """Return the paid models to which a collection with a built-in model could move.
+
+    Returns [] if the collection's model is not built in.
+    """
     return _models(collection, paid_only=True) if collection.embedding_model.startswith("builtin/") else []
 
 
@@ -39,9 +42,9 @@ def _models(collection: Collection, *, paid_only: bool = False) -> list[Embedder
 
 
 def draw_moves(identity: Identity, collections: Sequence[Collection], *, problem: str) -> None:
-    """Draw each collection's model and its move to another model. A running move is redrawn every second.
+    """Draw each collection's model, and its move to another model, if any.
 
-    Errors go to `st.session_state[problem]`.
+    A running move is redrawn every second. Errors go to `st.session_state[problem]`.
     """
     moves = services().documents.reembeddings.find(identity)
     for collection in collections:

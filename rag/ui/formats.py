@@ -20,7 +20,7 @@ WITHOUT_PAGES = tuple(ending for loader in file_formats().loaders if not loader.
 
 
 def money(dollars: Decimal | float | None) -> str:
-    """Format US dollars: four decimals below a dollar, two from a dollar on; `None` gives "price not known"."""
+    """Format US dollars with four decimals below a dollar, else with two. `None` gives "price not known"."""
     if dollars is None:
         return _(UNPRICED)
     amount = Decimal(str(dollars))
@@ -37,7 +37,7 @@ duration = language.duration
 
 
 def file_size(size_bytes: int) -> str:
-    """Format `812 B`, `14 KB`, `1.4 MB`; a megabyte is 1024 × 1024 bytes, like in the upload limit."""
+    """Format a file size: `812 B`, `14 KB`, `1.4 MB`. A megabyte is 1024 × 1024 bytes, like in the upload limit."""
     if size_bytes < 1024:
         return f"{size_bytes} B"
     kilobytes = size_bytes / 1024
@@ -80,7 +80,7 @@ def date_time(moment: datetime | None, zone: tzinfo = UTC) -> str:
 
 
 def ago(moment: datetime, now: datetime | None = None) -> str:
-    """Format how long ago a moment was: `just now`, `5 min ago`, `3 h ago`, `2 days ago`, then the date."""
+    """Format how long ago a moment was: `just now`, `5 min ago`, `3 h ago`, `2 days ago`, or the date."""
     seconds = ((now or datetime.now(UTC)) - moment).total_seconds()
     if seconds < 60:
         return _("just now")
@@ -106,7 +106,7 @@ def language_name(code: str) -> str:
 
 
 def has_pages(file_name: str) -> bool:
-    """Whether files with this ending have pages, like a PDF; all other files are shown in a single text."""
+    """Whether files with this extension have pages, like a PDF. All other files are shown in a single text."""
     return not file_name.lower().endswith(WITHOUT_PAGES)
 
 
@@ -206,6 +206,6 @@ def field_label(field: str) -> str:
 
 
 def stored_cost(values: Mapping[str, Any] | None, step: str) -> Decimal | None:
-    """Return a step's stored cost: `None` if the price is unknown, 0 if nothing was spent yet."""
+    """Return a step's stored cost. `None` means an unknown price, and 0 that no money was spent yet."""
     value = (values or {}).get(step, 0)
     return None if value is None else Decimal(str(value))

@@ -46,7 +46,7 @@ def begin(identity: Identity | None) -> None:
 
 
 def draw_choice(identity: Identity, *, key: str) -> None:
-    """Draw the language choice. It applies at once, here and wherever this person signs in."""
+    """Draw the language choice. A new choice applies at once, on this page and wherever the person signs in."""
     st.session_state[key] = language.current()
     st.selectbox(
         _("Language"),

@@ -66,7 +66,7 @@ def times(values: Iterable[Any], width: Width = None, *, with_year: bool = True,
 
 
 def badges(values: Iterable[Sequence[str]], colors: Iterable[tuple[str, str]], width: Width = None) -> Column:
-    """Return a table column which shows lists of words as badges; `colors` are pairs (word, colour)."""
+    """Return a table column which shows lists of words as badges. `colors` has pairs (word, colour)."""
     options, color = zip(*colors, strict=True)
     return Column(values, st.column_config.MultiselectColumn(options=list(options), color=list(color), width=width))
 
@@ -102,7 +102,7 @@ def choose_row(
 def choose_rows(
     rows: Sequence[Row], columns: Columns, *, key: str, alt: str, of: Callable[[Row], Hashable] = by_id
 ) -> list[Row]:
-    """Draw rows as a table, and return the ticked rows in their order; see `choose_row`."""
+    """Draw rows as a table like `choose_row`, and return the ticked rows in their order."""
     key = table_key(key, map(of, rows))
     chosen = draw(columns, alt=alt, key=key, on_select="rerun", selection_mode="multi-row")
     return _selected(chosen, rows)
@@ -117,7 +117,7 @@ def act_on_row(
     alt: str,
     of: Callable[[Row], Hashable] = by_id,
 ) -> None:
-    """Draw rows as a table. `on_choose` gets the selected row before the page is drawn again; see `choose_row`."""
+    """Draw rows as a table like `choose_row`. `on_choose` gets the selected row before the page is drawn again."""
     key = table_key(key, map(of, rows))
 
     def pass_on() -> None:

@@ -50,10 +50,10 @@ def open_page_view(
     cited: Citation | None = None,
     on_close: Callable[[], None] | None = None,
 ) -> None:
-    """Draw the page view next to the answer, or above on a narrow screen, with the passage of `cited` highlighted.
+    """Draw the page view with the passage of `cited` highlighted.
 
-    Call this in each run while the page view is open. `on_close` runs when a person closes it.
-    `st.session_state.page_view_page` holds the number of the page shown.
+    It is next to the answer or, on a narrow screen, above the answer. Call this in each run while the page view is
+    open. `on_close` runs when a person closes it. `st.session_state.page_view_page` holds the number of the page shown.
     """
     chunk_id = cited.chunk_id if cited else None
     section, passage, terms = (cited.section, cited.passage, cited.matched_terms) if cited else ("", "", ())
@@ -297,9 +297,9 @@ def page_with_most(terms: Sequence[str], pages: Sequence[DocumentPage], passage:
 
 
 def parts_of(text: str, passage: int = 0) -> list[tuple[int, int]]:
-    """Return a text split into spans (start, end), at least one, to show separately.
+    """Split a text into parts to show separately, and return their spans (start, end), at least one.
 
-    A span starts shortly before the character offset `passage`.
+    A part starts shortly before the character offset `passage`.
     """
     place = text.rfind("\n", 0, max(passage - LEAD_CHARACTERS, 0)) + 1
     before = list(_parts_between(text, 0, place)) if place else []
@@ -329,7 +329,7 @@ def text_html(
 ) -> str:
     """Build HTML for a text which can be scrolled by keyboard.
 
-    `mark` is the span (start, end) to highlight, and `strong` a span within it to highlight more.
+    `mark` is the span (start, end) to highlight. `strong` is a span within `mark` to highlight more.
     """
     if mark is not None and mark[0] < mark[1]:
         start, end = max(mark[0], 0), min(mark[1], len(text))

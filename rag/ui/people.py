@@ -451,7 +451,7 @@ def change_words(entry: AuditEntry, named: Mapping[str, str] | None = None) -> s
 def changed_values(entry: AuditEntry) -> list[tuple[str, str, Any]]:
     """Return each changed field with its displayed name and its values [before, after].
 
-    A change of settings is split into the single settings.
+    For changed settings, each setting is a field.
     """
     changes: list[tuple[str, str, Any]] = []
     for field, values in sorted(entry.changes.items()):

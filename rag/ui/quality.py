@@ -382,7 +382,10 @@ def _start_run(identity: Identity, collection: Collection, golden: list[GoldenQu
 
 
 def _choose_models(profiles: Sequence[Profile]) -> Sequence[str]:
-    """Let the user choose the models which answer, and return them. ("",) means the model in each profile."""
+    """Let the user choose the models which answer, and return the choice.
+
+    The value ("",) means the model in each profile.
+    """
     providers = services().providers
     if not profiles or any(providers.chat_model_for(profile) is None for profile in profiles):
         return ("",)

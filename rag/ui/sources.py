@@ -1,8 +1,8 @@
-"""Draw an answer's sources: chips with numbers which open a card, and the cards below the answer.
+"""Draw an answer's sources: numbered chips which open a card, and the cards below the answer.
 
 An answer's numbers are links to `#{anchor}-{number}` (`answer_markdown`). HTML attributes beside the answer hold each
-card's text. A script shows this text without interpreting it as HTML, and opens a page by pressing the hidden button on
-the source's card.
+card's text, and a script shows the text without interpreting HTML in it. To open a page, the script presses the hidden
+button on the source's card.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def distinguishing_labels(citations: Sequence[Citation]) -> dict[UUID, str]:
 
 
 def sources_html(citations: Sequence[Citation], anchor: str, message_id: UUID, places: Places | None = None) -> str:
-    """Return hidden HTML from which the script builds the cards that open over an answer's citation numbers.
+    """Return hidden HTML for the cards which open over an answer's citation numbers. The script builds the cards.
 
     `places` maps each number to a list with a citation for each occurrence in the answer.
     """
@@ -122,7 +122,7 @@ def _once_each(citations: Sequence[Citation]) -> Places:
 def _openers(anchor: str, places: Sequence[Citation]) -> list[str]:
     """Return the keys for the buttons which open a source, in citation order.
 
-    Citations with equal highlighted words share a button.
+    Citations with the same highlighted words share a button.
     """
     marks = [citation.matched_terms for citation in places]
     firsts = [marks.index(mark) + 1 for mark in marks]

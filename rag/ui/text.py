@@ -2,7 +2,8 @@
 
 Streamlit's Markdown turns addresses into links, `$…$` into formulas, `:material/…:` into icons, fenced code into
 diagrams and `![…](…)` into requests to other sites. Foreign text passes through `plain`, `marked` or `answer_markdown`
-before it is drawn, and only verified citations are links. `tests/ui/test_every_text.py` finds calls without them.
+before it is drawn, and only verified citations are links. `tests/ui/test_every_text.py` finds drawing calls without
+these functions.
 """
 
 from __future__ import annotations
@@ -124,10 +125,10 @@ def place_of_number(anchor: str, number: int, place: int) -> str:
 
 
 class GrowingAnswer:
-    """Converts a growing answer to HTML. A block is final once another block follows, and is converted only once.
+    """Converts a growing answer to HTML.
 
-    The HTML has only the tags in `ANSWER_TAGS` and no attributes except a list's first number. Text from models and
-    documents cannot add HTML.
+    A block is final when a later block follows, and final blocks are not converted again. The HTML has only the tags in
+    `ANSWER_TAGS` and no attributes except a list's first number. Text from models and documents cannot add HTML.
     """
 
     def __init__(self) -> None:
@@ -288,7 +289,7 @@ def _escaped(text: str) -> str:
 
 
 def code(content: str) -> str:
-    """Return text as inline code, with enough backticks around. Not for use after the characters "[" and "|"."""
+    """Return text as inline code, between enough backticks. Not for use after the characters "[" and "|"."""
     content = " ".join(content.split()) or " "
     runs = {len(run) for run in BACKTICKS.findall(content)}
     ticks = "`" * next(length for length in range(1, len(runs) + 2) if length not in runs)
@@ -323,7 +324,7 @@ def _densest_window(hits: Sequence[tuple[int, str]], width: int) -> int:
 
 
 def excerpt(passage: str, terms: Sequence[str], characters: int = EXCERPT_CHARACTERS) -> str:
-    """Return the part of a passage with most of the terms, cut at words, with … for omissions.
+    """Return the part of a passage with the most terms, cut at words. Omissions are marked with ….
 
     Markdown marks like "##" and "**" do not count as words. Table rows are on separate lines.
     """

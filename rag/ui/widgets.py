@@ -172,7 +172,8 @@ def drawn(labels: Labels[Option]) -> Callable[[Option], str]:
 def keep_chosen(key: str) -> None:
     """Keep a widget's choice even if the options or labels changed in this run.
 
-    Call this before the widget is drawn. The choice is read with the browser's labels, and sent with this run's labels.
+    Call this before the widget is drawn. The choice is read with the labels in the browser, and sent with this run's
+    labels.
     """
     if key in st.session_state:
         st.session_state[key] = st.session_state[key]
@@ -249,7 +250,7 @@ def draw_end_button(label: str, state_key: str) -> None:
 
 
 def draw_secret(secret: str, advice: str, label: str, state_key: str) -> None:
-    """Draw a secret to copy, advice, and the final button of the dialog; see `draw_end_button`."""
+    """Draw a secret to copy, the advice, and the dialog's final button (`draw_end_button`)."""
     st.code(secret, language=None, wrap_lines=True)
     st.caption(advice)
     draw_end_button(label, state_key)
@@ -274,7 +275,7 @@ def red(label: str) -> str:
 
 
 def draw_question_buttons(questions: Sequence[str], *, key: str, on_ask: Callable[[str], None]) -> None:
-    """Draw a button per question; unlike pills, buttons are not cut off on a phone."""
+    """Draw a button per question. Pills are not used, because a phone would cut them off."""
     with st.container(key=key, gap="xsmall"):
         for number, question in enumerate(questions):
             st.button(plain(question), key=f"{key}_{number}", on_click=on_ask, args=(question,), wrap=True)

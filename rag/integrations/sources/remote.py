@@ -104,7 +104,7 @@ def client_for(
     headers: Mapping[str, str] | None = None,
     **options: Any,
 ) -> httpx.Client:
-    """Build a client with checked addresses. It follows redirects only on request."""
+    """Build an httpx client with checked addresses. The client follows redirects only on request."""
     return httpx.Client(
         transport=CheckedTransport(own_hosts, allow_http=allow_http, bounds=Bounds(most_bytes=most_bytes)),
         timeout=httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS),

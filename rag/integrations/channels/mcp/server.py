@@ -1,8 +1,8 @@
 """The Model Context Protocol: tools with which AI assistants search, ask and open documents.
 
-It is served over HTTP at `/mcp`, with an API key or a session, and over standard input and output (`python -m rag mcp`)
-for a program on this machine. Requests are independent, so several processes can share them. Every answer has links to
-the cited pages.
+The protocol is served over HTTP at `/mcp`, with an API key or a session. For a program on this machine, it is also
+served over standard input and output (`python -m rag mcp`). Several processes can share the requests, because each
+request is independent. Every answer has links to the cited pages.
 """
 
 from __future__ import annotations

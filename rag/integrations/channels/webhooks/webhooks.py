@@ -186,7 +186,10 @@ class Webhooks:
     def deliveries(
         self, identity: Identity, webhook_id: UUID | None = None, *, limit: int = MOST_LISTED
     ) -> builtins.list[Delivery]:
-        """List deliveries from the last thirty days, latest first, for a webhook or for all."""
+        """List deliveries from the last thirty days, latest first.
+
+        Without `webhook_id`, all webhooks' deliveries are listed.
+        """
         require_admin(identity)
         if webhook_id is not None:
             self.get(identity, webhook_id)

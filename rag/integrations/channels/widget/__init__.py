@@ -1,5 +1,6 @@
-"""A widget with which visitors ask a collection on other websites: `widgets` stores widgets, `routes` serves them,
-`section` is the set-up.
+"""A widget with which visitors to other websites ask a collection.
+
+`widgets` stores widgets, `routes` serves them, `section` draws the settings.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def draw(parts: Services, identity: Identity, collections: Sequence[Collection])
 
 
 def draw_outside(parts: Services, identity: Identity, collection: Collection) -> None:
-    """Draw a list: the websites and public pages on which visitors can ask a collection."""
+    """Draw a list with the websites and public pages on which visitors can ask a collection."""
     from rag.integrations.channels.widget import section
     from rag.integrations.channels.widget.widgets import widgets_of
 

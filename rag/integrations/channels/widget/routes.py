@@ -1,8 +1,8 @@
-"""Routes for the widget: a script for other sites, the page in its frame, and answers.
+"""Routes for the widget: a script for other sites, the page in the frame, and answers.
 
-The script adds a frame to the site's page; page and frame cannot read each other. Only a widget's sites may show the
-frame and send questions. Visitors are not signed in, and no cookie is read or set. For each source they see title,
-place and the quoted sentence.
+The script adds a frame to the site's page. The page and the frame cannot read each other. Only a widget's sites may
+show the frame and send questions. Visitors are not signed in, and no cookie is read or set. For each source, visitors
+see title, place and the quoted sentence.
 """
 
 from __future__ import annotations

@@ -141,8 +141,9 @@ def _ask_to_remove(widgets: Widgets, identity: Identity, widget: Widget) -> None
 
 
 def draw_outside(widgets: Sequence[Widget]) -> None:
-    """Draw a list: the websites and public pages on which visitors can ask a collection, with a link to the
-    settings.
+    """Draw a list with the websites and public pages on which visitors can ask a collection.
+
+    A link leads to the settings.
     """
     on = [widget for widget in widgets if widget.is_active]
     sites = sorted({site for widget in on for site in widget.sites})

@@ -1,7 +1,7 @@
 """Sign in at an OpenID Connect provider, for example Google, Entra ID, Okta or Keycloak.
 
-This is the authorization code flow with PKCE, state and nonce (RFC 6749, RFC 7636, OpenID Connect Core 3.1), and
-Back-Channel Logout 1.0. A verified token identifies the person; our settings decide their tenant and role.
+Implements the authorization code flow with PKCE, state and nonce (RFC 6749, RFC 7636, OpenID Connect Core 3.1), and
+Back-Channel Logout 1.0. A verified token identifies the person; our settings decide the person's tenant and role.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ class OpenIdProvider:
     def _decode(self, token: str) -> jwt.Token:
         """Verify and decode a token.
 
-        For an unknown key, the provider's keys are fetched again, at most once a minute.
+        If the token is signed with an unknown key, the provider's keys are fetched again, at most once a minute.
         """
         try:
             return jwt.decode(token, self._keys(FRESH_SECONDS), algorithms=ALGORITHMS)

@@ -298,7 +298,7 @@ def _group_name(text: str) -> str:
 def _require_no_rights(person: DirectoryPerson) -> None:
     """Raise `NotAllowed` if the account is a manager or administrator.
 
-    A new address could give these rights to a different person.
+    A changed address could give these rights to a different person.
     """
     if person.role != Role.EMPLOYEE:
         raise NotAllowed(PRIVILEGED_ADDRESS)

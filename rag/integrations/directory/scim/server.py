@@ -371,7 +371,7 @@ def _group_from(resource: Any) -> DirectoryGroup:
 
 
 def _convert_booleans(body: Body) -> Body:
-    """Convert the texts "true" and "false" in `active` to booleans, because Microsoft Entra sends texts."""
+    """Convert "true" and "false" in `active` from strings to booleans, because Microsoft Entra sends strings."""
 
     def read(name: str, value: Any) -> Any:
         if isinstance(value, dict):

@@ -1,7 +1,6 @@
 """Run the built-in embedding model in a separate process: read texts from stdin, write vectors to stdout.
 
-The process starts quickly and stays small, because it imports nothing from the application except the functions which
-exchange messages with the parent process.
+The process imports little from the application: it starts quickly and stays small.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def check_xls(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Checked
 
 
 class OldWorkbook:
-    """A workbook's sheets in order; `hidden` are the names of hidden sheets.
+    """A workbook's sheets in order; `hidden` has the names of the hidden sheets.
 
     Raises `FileProtected` for a protected file, and the errors of `xlrd`.
     """

@@ -1,7 +1,7 @@
 """Load text documents from LibreOffice (.odt): the visible text in order, with headings as sections.
 
-Tracked changes count as accepted. The text is read twice: once for the page, and once in full, to count text which is
-missing on the page.
+Tracked changes are read as if accepted. The text is read twice: first for the page, then in full, to count text which
+is missing on the page.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Look:
 class ListLevel:
     """A list level: number format ("" for bullets), text before and after the number, and first number.
 
-    `levels` is how many levels a number shows: 2 for "3.1".
+    `levels` is the number of levels shown: 2 for "3.1".
     """
 
     form: str

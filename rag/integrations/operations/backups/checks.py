@@ -25,7 +25,7 @@ def measure_ages(parts: Services) -> None:
 
 
 def backup_checks(parts: Services) -> list[Check]:
-    """Return checks whether automatic backups are made and can be restored.
+    """Return checks which tell whether automatic backups are made and can be restored.
 
     Backups of an external Postgres are unknown here.
     """

@@ -192,7 +192,7 @@ def _decryption(identity: Path | None) -> Encryption | None:
 
 
 def _above_zero(settings: Settings, name: str) -> float:
-    """Read a setting, which must be a number above 0. Raises `SettingsError` otherwise."""
+    """Read a number from a setting. Raises `SettingsError` unless the number is above 0."""
     text = settings.variable(name)
     with suppress(ValueError):
         if 0 < (number := float(text)) < math.inf:

@@ -1,4 +1,4 @@
-"""PDF files: `report` writes a digest, `conversation` a conversation; `document` has the fonts and pages."""
+"""PDF files: `report` writes a digest, `conversation` writes a conversation, and `document` has the fonts and pages."""
 
 from rag.integrations.integration import Integration
 

@@ -125,8 +125,9 @@ def _write(
 def _write_arabic(
     page: PdfDocument, runs: Sequence[_Run], text: str, *, size: float, color: tuple[int, int, int]
 ) -> None:
-    """Write a paragraph containing Arabic, in a single style, because shaping and ordering letters needs the whole
-    text.
+    """Write a paragraph which contains Arabic.
+
+    The paragraph has a single style, because the letters' shape and order depend on the whole text.
     """
     link = next((run.link for run in runs if run.link), "")
     page.set_font("Sans", "B" if runs[0].is_bold else "", size)

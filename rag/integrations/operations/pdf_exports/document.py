@@ -57,7 +57,7 @@ class PdfDocument(FPDF):
         self.add_page()
 
     def finish(self) -> bytes:
-        """Return the finished PDF and delete the temporary fonts; afterwards the object is unusable."""
+        """Return the finished PDF and delete the temporary fonts. The object cannot be used after this call."""
         with self._fonts:
             return bytes(self.output())
 
@@ -69,9 +69,9 @@ class PdfDocument(FPDF):
 
 
 def bold_font(text: str, folder: Path) -> Path:
-    """Write a bold font which has only the characters in `text` to a folder, and return the file's path.
+    """Write a bold font to a folder, and return the file's path.
 
-    Writing a font with all characters would take eight seconds.
+    The font has only the characters in `text`, because writing all characters would take eight seconds.
     """
     path = folder / "bold.ttf"
     subsetter = subset.Subsetter(subset.Options(layout_features=[]))

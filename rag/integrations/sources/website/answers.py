@@ -84,7 +84,7 @@ def _body_of(main: str) -> str:
 
 
 def read_sitemap(content: bytes) -> ServerAnswer:
-    """Return a sitemap's addresses with dates, and whether these addresses are further sitemaps (sitemaps.org)."""
+    """Return a sitemap's addresses with dates, and whether the addresses lead to further sitemaps (sitemaps.org)."""
     if content.startswith(b"\x1f\x8b"):
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
             content = packed.read(MOST_SITEMAP_BYTES)

@@ -275,7 +275,7 @@ class WebsiteSource:
         return dates
 
     def _sitemap(self, address: str) -> tuple[list[tuple[str, str]] | None, bool]:
-        """Fetch a sitemap's entries, and whether the entries are sitemaps too.
+        """Fetch a sitemap. Return the entries, and whether the entries are sitemaps too.
 
         The entries are `None` if the sitemap is unusable.
         """
@@ -442,8 +442,9 @@ class WebsiteSource:
         )
 
     def _answer(self, kind: str, content: bytes, **values: Any) -> Reply:
-        """Parse content in the sandbox. Raises `DocumentError`, and `InvalidInput` after parsing took too long in
-        total.
+        """Parse content in the sandbox.
+
+        Raises `DocumentError`, and `InvalidInput` if all parsing together took too long.
         """
         if self._reading_seconds > LONGEST_READING_SECONDS:
             raise InvalidInput(TOO_LONG)
