@@ -238,8 +238,8 @@ def draw_report(period: Period, filters: Filters) -> None:
         if not scheduled.can_send:
             st.caption(
                 _(
-                    "When the operator of this installation sets a mail server, the report is sent every Monday. "
-                    "Alerts are then sent too."
+                    "The report and alerts are sent only after the operator of this installation has set up a mail "
+                    "server. The report is then sent every Monday."
                 )
             )
             return
@@ -251,7 +251,7 @@ def draw_report(period: Period, filters: Filters) -> None:
             format_func=words_of(REPORT_READERS), key="analytics_report_to", on_change=save_readers,
         )  # fmt: skip
         st.selectbox(
-            _("Send alerts about budgets and worse answers to"), list(REPORT_READERS),
+            _("Send alerts about budgets and declining answers to"), list(REPORT_READERS),
             index=place_of_reader(recipients.alerts_for),
             format_func=words_of(REPORT_READERS), key="analytics_alerts_to", on_change=save_readers,
         )  # fmt: skip
@@ -334,8 +334,8 @@ def draw_questions(period: Period, filters: Filters) -> None:
             key="analytics_kind",
             default="question",
             help_text=_(
-                "Paid searches that programs ran without asking for an answer. The figures above do not count them "
-                "as questions, but the costs include them."
+                "Paid searches by programs that asked for no answer. The figures above do not count these searches "
+                "as questions, but include their cost."
             ),
         )
         question_filters = QuestionFilters(text=text, outcome=outcome, kind=kind, rating=rating)

@@ -133,8 +133,9 @@ def draw_source(collection: Collection) -> None:
     if is_sample(collection):
         st.caption(
             _(
-                "These posts are samples that come with the product. For your own board, make a collection with the "
-                "profile Notice board on the page Collections; then set its table here."
+                "These posts are samples that come with the product. For your own board, make a collection on the "
+                "page Collections with the profile Notice board. Then enter here which table of your database holds "
+                "the posts."
             )
         )
         return

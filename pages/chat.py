@@ -155,7 +155,7 @@ def ask_person(message_id: UUID, is_answered: bool) -> None:
 
     if succeeds(send):
         state[f"chat_why_{message_id}"] = False
-        st.toast(_("Sent. The answer will come back into this conversation."), icon=":material/support_agent:")
+        st.toast(_("Sent. The answer will appear in this conversation."), icon=":material/support_agent:")
 
 
 def succeeds(action: Callable[[], object]) -> bool:
@@ -251,7 +251,7 @@ def draw_welcome(chat_scope: ChatScope) -> None:
         if identity.may(Role.ADMIN):
             st.page_link("documents.py", label=_("Add documents"), icon=":material/upload_file:")
         return
-    st.caption(_("Answers come only from the documents here, and each answer names its page."))
+    st.caption(_("Answers come only from the documents here, and each answer names the page that it comes from."))
     if len(chat_scope.collections) > 1:
         chat_scope.draw_choice()
         if chat_scope.collection.id not in searchable:

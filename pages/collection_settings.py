@@ -172,8 +172,8 @@ def ask_to_rename(collection: Collection) -> None:
         accept_new_options=True,
         placeholder=_("Everybody may read it"),
         help=_(
-            "People in other groups cannot find, open or cite anything in this collection, and the figures they "
-            "see leave it out. Administrators always see the collection."
+            "People in other groups cannot find, open or cite anything in this collection, and the figures that they "
+            "see do not include it. Administrators always see the collection."
         ),
     )
 
@@ -196,8 +196,11 @@ def ask_to_delete(collection: Collection, contents: CollectionContents) -> None:
     if contents.conversations:
         by = count(contents.people, "person", "people")
         conversations = count(contents.conversations, "conversation")
-        items.append(_("{conversations} of {by}, with their answers", conversations=conversations, by=by))
-    lost = _("The collection goes to the bin for {BIN_DAYS} days, and nobody can find its contents:", BIN_DAYS=BIN_DAYS)
+        items.append(_("{conversations} by {by}, including the answers", conversations=conversations, by=by))
+    lost = _(
+        "The collection goes to the bin for {BIN_DAYS} days. During this time, nobody can find its contents:",
+        BIN_DAYS=BIN_DAYS,
+    )
     ask_to_confirm(
         _("Delete this collection?"),
         f"**{plain(collection.name)}**",
@@ -370,7 +373,7 @@ def draw_opened(collection: Collection) -> None:
     with draw_head(plain(collection.name), is_title=True), st.container(horizontal=True, width="content"):
         st.button(
             _('Edit'), key="collections_rename", icon=":material/edit:", on_click=open_dialog, args=("rename",),
-            help=_('Name, language, and who may read it'),
+            help=_("Change the name, the language, and who may read this collection"),
         )  # fmt: skip
         is_deleted = st.button(
             red(_("Delete this collection")),

@@ -640,7 +640,7 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
                     st.caption(" ".join(sentences), width="content")
                     st.button(_("Show all documents"), key="documents_show_all", type="tertiary", on_click=show_all)
                 else:
-                    sentences.append(_("Click a document to open it, tick boxes to select."))
+                    sentences.append(_("Click a document to open it. Tick boxes to select documents."))
                     st.caption(" ".join(sentences), width="content")
                 draw_bin_opener(binned)
             offered = [
@@ -911,8 +911,10 @@ def draw_samples(total: int) -> None:
         return
     with st.container(border=True, horizontal=True, vertical_alignment="center", key="documents_samples"):
         sentence = ngettext(
-            "{count} sample from an invented company is still here, and answers questions as your own documents do.",
-            "{count} samples from an invented company are still here, and answer questions as your own documents do.",
+            "{count} sample document from an invented company is still here and is used for answers like your own "
+            "documents.",
+            "{count} sample documents from an invented company are still here and are used for answers like your own "
+            "documents.",
             len(samples),
         )
         st.markdown(f":material/science: {plain(sentence)}", width="stretch")

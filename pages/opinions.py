@@ -236,7 +236,7 @@ def add_reference(collection: Collection) -> None:
         title=title, source_description=state.references_source, category=state.references_category
     )
     if not title or not (text or file):
-        state.opinions_problem = _("A reference needs a title, and a PDF or a text.")
+        state.opinions_problem = _("A reference needs a title and either a PDF or a text.")
         return
     state.opinions_problem = ""
     try:

@@ -162,7 +162,7 @@ def show_invited(invited: Sequence[tuple[str, str, str]]) -> None:
                     draw_copy_button(link, _("Copy the link"))
         table = "".join(f"{email}\t{link}\n" for email, link in links)
         with st.container(horizontal=True):
-            draw_copy_button(table, _("Copy all links with their e-mail addresses"))
+            draw_copy_button(table, _("Copy all e-mail addresses and links"))
     draw_end_button(_("Done"), "people_invited")
 
 
@@ -371,7 +371,7 @@ def draw_readable(person: Account) -> None:
             elif person.user_group in collection.groups:
                 why = _("Group {group}", group=person.user_group)
             else:
-                why = _("No: only for {groups}", groups=listed(collection.groups))
+                why = _("Only {groups} may read this collection", groups=listed(collection.groups))
                 may_read = False
             counts = contents.get(collection.id)
             rows.append((collection.name, may_read, why, counts.ready if counts else 0))
@@ -381,7 +381,7 @@ def draw_readable(person: Account) -> None:
             alt=_("What {name} can read", name=person.name),
         )
         also = {
-            Role.EMPLOYEE: _("Employees see their own conversations only."),
+            Role.EMPLOYEE: _("Employees see only their own conversations."),
             Role.MANAGER: _("Managers also see the analytics, with the questions of others."),
             Role.ADMIN: _("Administrators also see the analytics and the audit log, and manage documents and people."),
         }
@@ -411,13 +411,13 @@ def draw_second_factor_rule() -> None:
         list(ROLES),
         [role for role in ROLES if role in accounts.second_factors.required_roles(identity)],
         format_func=words_of(ROLES),
-        placeholder=_("No role: everybody may choose whether to use a second factor"),
+        placeholder=_("No role chosen: a second factor is optional for everybody"),
         key="people_factor_roles",
         on_change=require_factor,
         width=480,
         help=_(
-            "People with these roles enter a code from an app on their telephone after the password. A person "
-            "without a second factor sets it up at the next sign-in. Single sign-on uses its own second factor."
+            "People with these roles enter their password and then a code from an app on their telephone. Those "
+            "without a second factor set one up at the next sign-in. Single sign-on uses its own second factor."
         ),
     )
 

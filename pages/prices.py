@@ -105,5 +105,5 @@ actions.draw_done("prices_done")
 if price_list:
     draw_list(price_list)
 else:
-    st.caption(_("A model appears here after its first use. You can set its price before."))
+    st.caption(_("A model appears here after its first use. You can set its price earlier."))
 draw_budgets(identity)

@@ -51,8 +51,8 @@ def save_names() -> None:
 def draw_retention() -> None:
     st.header(_("How long texts are kept"), anchor=False)
     st.caption(
-        _("Every night, questions, answers, texts sent to models, comments and conversations that are older than "
-          "this are deleted. Costs, times and outcomes stay, because they name nobody.")
+        _("Every night, everything older than this is deleted: questions, answers, texts sent to models, comments "
+          "and conversations. Costs, times and outcomes stay, because they name nobody.")
     )  # fmt: skip
     days = privacy.retention_days(identity.tenant_id) or 0
     options = sorted({*RETENTION, days})
@@ -63,9 +63,9 @@ def draw_retention() -> None:
     st.selectbox(
         _("Delete texts after"), options, index=options.index(days), format_func=labels.of, key="privacy_retention",
         on_change=save_retention, width=320,
-        help=_("Choose at least {days} days, so that answers can be read again.", days=LEAST_DAYS),
+        help=_("Choose at least {days} days, so that people can come back to their answers.", days=LEAST_DAYS),
     )  # fmt: skip
-    st.header(_("Who may see who asked a question"), anchor=False)
+    st.header(_("Who may see the names of the people who ask"), anchor=False)
     st.caption(
         _("The people chosen here see names beside each question in Analytics and in the export. All others see "
           "only groups. The audit log records who reads another person's question.")
@@ -112,8 +112,8 @@ def ask_to_erase(email: str) -> None:
     )  # fmt: skip
     st.caption(
         _(
-            "Earlier backups contain the data until the backups are deleted. When a backup is restored, the "
-            "data is erased again."
+            "Backups made before the erasure contain the data until these backups are deleted. When such a backup is "
+            "restored, the data is erased again."
         )
     )
     typed = st.text_input(_("Type the address to confirm"), key="privacy_typed", autocomplete="off")

@@ -168,27 +168,31 @@ def draw_company(name: str) -> None:
         zone = running.analytics.zones.name(identity)
         st.selectbox(
             _("Time zone"), zones, index=zones.index(zone) if zone in zones else 0, key="setup_zone", width=220,
-            on_change=save_zone, help=_("The time zone in which days and months begin, for figures and budgets."),
+            on_change=save_zone, help=_("Figures and budgets use this time zone to decide when a day or a month "
+                                        "begins."),
         )  # fmt: skip
     mark = tenants.mark(identity)
     with st.container(horizontal=True, vertical_alignment="center"):
         if mark:
             st.image(mark, width=160)
         uploaded = st.file_uploader(
-            _("Your company's logo, for the sidebar and the page to sign in"),
+            _("Your company's logo, for the sidebar and the sign-in page"),
             ["png", "jpg", "jpeg", "webp"],
             key=f"setup_mark_{state.get('setup_marks', 0)}",
             max_upload_size=2,
             width=420,
             help=_(
-                "A wide picture on a transparent background looks best. Other data in the file, such as the "
-                "place of a photograph, is removed."
+                "A wide picture on a transparent background looks best. Hidden data in the file, such as where a "
+                "photograph was taken, is removed."
             ),
         )
         if mark and st.button(red(_("Remove the logo")), key="setup_mark_remove", type="tertiary"):
             ask_to_confirm(
                 _("Remove the logo?"),
-                _("The sidebar and the page to sign in show the name alone. You can upload the picture again."),
+                _(
+                    "The sidebar and the sign-in page then show only the company's name. You can upload the logo again "
+                    "later."
+                ),
                 action=_("Remove the logo"),
                 on_confirm=lambda: remove_mark(mark),
                 key="setup_mark_remove",
@@ -276,7 +280,7 @@ def draw_key_form(name: str, *, has_key: bool) -> None:
         if is_clicked and not actions.is_needed(identity):
             ask_to_confirm(
                 _("Remove the key of {name}?", name=provider_name(name)),
-                _("From now on, this provider is no longer called."),
+                _("From now on, this provider is no longer used."),
                 action=_("Remove the key"),
                 on_confirm=lambda: remove_key(name),
                 key=f"setup_key_sure_{name}",
@@ -317,8 +321,8 @@ def draw_models() -> None:
     st.header(_("Models"), anchor=False)
     st.caption(
         _(
-            "These models are used where the settings of a collection name no model. Trying a model makes one "
-            "small paid call."
+            "These models are used in every collection whose settings name no model. Trying a model makes one small "
+            "paid call."
         )
     )
     if not state.get("setup_with_models"):

@@ -134,7 +134,7 @@ class NotAllowed(RagError):
 
 
 class ScopeMissing(NotAllowed):
-    """This API key may not do this. An administrator can make one that may."""
+    """This API key may not do this. An administrator can make a key that has this permission."""
 
 
 class BudgetSpent(NotAllowed):
@@ -142,7 +142,7 @@ class BudgetSpent(NotAllowed):
 
 
 class TenantSuspended(NotAllowed):
-    """This company is suspended. Nothing is processed for it until the operator of this installation resumes it."""
+    """This company is suspended. Nothing is processed until the operator of this installation ends the suspension."""
 
 
 class SignInAgain(NotAllowed):
@@ -154,7 +154,7 @@ class OtherSite(NotAllowed):
 
 
 class OtherHost(NotAllowed):
-    """The server has another host name. Use the address in RAG_PUBLIC_URL. A proxy has to pass this name on as Host."""
+    """The server has a different host name. Use the address in RAG_PUBLIC_URL. Proxies must send this name as Host."""
 
     status = 421
 
@@ -232,7 +232,7 @@ class MediaTypeUnsupported(RequestInvalid):
 
 
 class MethodNotAllowed(RequestInvalid):
-    """This address exists, but not for this method. The header Allow lists the methods it has."""
+    """This address does not accept this method. The header Allow lists the methods that it accepts."""
 
     status = 405
 
@@ -286,11 +286,11 @@ class FileKindUnknown(DocumentError):
 
 
 class FileNotAsNamed(DocumentError):
-    """The name of this file does not match its content. Give it the right ending and upload it again."""
+    """The name of this file does not match its content. Correct the ending of the name and upload the file again."""
 
 
 class FileDamaged(DocumentError):
-    """This file is damaged and cannot be read. Save it again in the program it comes from and upload that."""
+    """This file is damaged and cannot be read. Save it again in the program it comes from and upload the new file."""
 
 
 class FileEmpty(DocumentError):
@@ -308,35 +308,35 @@ class TooManyPages(DocumentError):
 
 
 class FileProtected(DocumentError):
-    """This file is protected by a password. Save it without one and upload that."""
+    """This file is protected by a password. Save it without a password and upload the new file."""
 
 
 class PasswordNeeded(FileProtected):
-    """This PDF is protected by a password. Enter it to go on; it is used once and not stored."""
+    """This PDF is protected by a password. Enter the password to continue. It is used only once and is not stored."""
 
 
 class PasswordWrong(PasswordNeeded):
-    """This password does not open the PDF. Try again; the password is used once and not stored."""
+    """This password does not open the PDF. Try again. The password is used only once and is not stored."""
 
 
 class PdfDamaged(FileDamaged):
-    """This PDF is damaged and cannot be read. Export it again from its source and upload that."""
+    """This PDF is damaged and cannot be read. Export it again from its source and upload the new file."""
 
 
 class PdfHasNoPages(DocumentError):
-    """This PDF has no pages. Export it again from its source and upload that."""
+    """This PDF has no pages. Export it again from its source and upload the new file."""
 
 
 class NoTextInPdf(DocumentError):
-    """No page of this PDF holds text: it seems to be scanned. It needs text recognition (OCR) first."""
+    """This PDF contains no text and seems to be scanned. It needs text recognition (OCR) first."""
 
 
 class ReadingTookTooLong(DocumentError):
-    """Reading this file took too much time or memory and was ended. Save it again in the program it comes from."""
+    """Reading this file took too much time or memory. Save the file again in the program that made it."""
 
 
 class WorkKeepsDying(DocumentError):
-    """Reading this file failed again and again, so it is no longer tried. Export the file again and upload it."""
+    """Reading this file failed several times, so it was given up. Export the file again and upload the new file."""
 
 
 class StepNotPossible(DocumentError):

@@ -325,7 +325,7 @@ class Accounts:
             connection.execute(queries["lock_accounts"])
             row = connection.execute(queries["account_by_email"], {"email": email.strip().lower()}).fetchone()
             if row is None:
-                raise NotFound(f"Nobody of {program.tenant_id} has the address {email}.")
+                raise NotFound(f"No account of {program.tenant_id} has the address {email}.")
             return _new_password_path(connection, row[0])
 
     def change(

@@ -139,7 +139,7 @@ class ApiKeys:
         require_recent(self._database, identity)
         clean_name = one_line(name)
         if not clean_name:
-            raise InvalidInput("A key needs a name, such as that of the program that will use it.")
+            raise InvalidInput("A key needs a name, for example the name of the program that will use the key.")
         if len(clean_name) > LONGEST_NAME:
             raise InvalidInput(f"The name of a key has at most {LONGEST_NAME} characters.")
         requested = list(dict.fromkeys(scopes))

@@ -123,7 +123,7 @@ class ConnectedApps:
             " ".join(re.sub(r"[^\w .,&'()+/-]", " ", name).split())[:LONGEST_NAME] or "A program without a name"
         )
         if not 1 <= len(redirect_uris) <= MOST_ADDRESSES:
-            raise InvalidInput(f"A program has 1 to {MOST_ADDRESSES} addresses.")
+            raise InvalidInput(f"A program needs at least 1 and at most {MOST_ADDRESSES} addresses.")
         for address in redirect_uris:
             check_address(address)
         return Program(
@@ -160,7 +160,8 @@ class ConnectedApps:
         if allowed == "none" or (allowed == "admins" and not role.includes(Role.ADMIN)):
             who = "Nobody" if allowed == "none" else "Only administrators"
             raise NotAllowed(
-                f"{who} may connect programs here. Ask the operator of this installation (RAG_CONNECTED_APPS)."
+                f"{who} may connect programs here. To change this, ask the operator of this installation "
+                f"(RAG_CONNECTED_APPS)."
             )
 
     def connect(
@@ -258,7 +259,7 @@ class ConnectedApps:
             raise KeyRejected("This access has ended. Connect the program again.")
         app_id, scopes, resource = row.pop("app_id"), frozenset(row.pop("scopes")), row.pop("resource")
         if not f"{path}/".startswith(f"{resource}/"):
-            raise KeyRejected(f"This access is for {resource} only.")
+            raise KeyRejected(f"This access is only for {resource}.")
         identity = Identity(**{**row, "role": Role(row["role"])}, session_id="")
         try:
             self.require_allowed(identity.role)

@@ -133,7 +133,7 @@ OAUTH = "/oauth/"
 #: The page asking whether a program may act for a person.
 CONSENT = "/account/connect"
 NO_ISSUER = (
-    "Programs can be connected only at the address in RAG_PUBLIC_URL, and on this machine. Ask the operator of this "
+    "Programs can be connected only at the address in RAG_PUBLIC_URL or on this machine. Ask the operator of this "
     "installation to set RAG_PUBLIC_URL."
 )
 #: Requests by which a program connects: proven by its code, never by a cookie, so sites in the settings may send them

@@ -41,7 +41,7 @@ from rag.types import Account, Identity, Role
 ISSUER = "HR Assistant"
 STEP_SECONDS, DIGITS, SECRET_BYTES = 30, 6, 20
 RECOVERY_CODES = 10
-WRONG_CODE = "This code is not right. Codes change every half minute, and each works once."
+WRONG_CODE = "This code is not right. Codes change every half minute, and each code works only once."
 #: Letters and digits which are not easily confused.
 ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 

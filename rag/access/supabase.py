@@ -51,7 +51,7 @@ NO_TENANT = (
     "Your account at Supabase belongs to no organisation. An administrator can invite you on the page People, "
     "or set tenant and role in its app_metadata."
 )
-ADDRESS_REFUSED = "Supabase does not take this address. Ask the operator of this installation."
+ADDRESS_REFUSED = "Supabase does not accept this address. Ask the operator of this installation."
 #: About a hundred years, meaning forever.
 BANNED = "876000h"
 USERS_PER_PAGE = 200
@@ -314,7 +314,7 @@ def person_from(claims: dict[str, Any], issuer: str) -> ExternalPerson:
             role=role_from(str(role)),
         )
     except (KeyError, InvalidInput) as exc:
-        raise AccessError("Your account at Supabase has no address or a role that is not known here.") from exc
+        raise AccessError("Your account at Supabase has no address, or it has a role that is not known here.") from exc
 
 
 def _require_value(value: Value | None) -> Value:

@@ -26,7 +26,7 @@ from rag.types import ChatMessage, Outcome, SuggestedQuestions
 
 NOT_REWRITTEN = N_("The follow-up question could not be rewritten, so it was searched for as it is.")
 NOT_REWRITTEN_JOINED = N_(
-    "The follow-up question could not be rewritten, so it was searched for together with the one before it."
+    "The follow-up question could not be rewritten, so it was searched for together with the previous question."
 )
 HISTORY_TOKENS = 600
 REWRITE_OUTPUT_TOKENS = 200

@@ -11,7 +11,7 @@ from rag.retrieval.multi_query import NO_EMBEDDING
 from rag.retrieval.reranker import NO_RERANKING
 from rag.settings.providers import provider_name
 
-KEY_REJECTED = N_("{provider} rejected its API key. The key has to be replaced on the page Set-up.")
+KEY_REJECTED = N_("{provider} rejected the API key. An administrator has to replace the key on the page Set-up.")
 QUOTA_EXHAUSTED = N_(
     "The credit or the request limit at {provider} is used up. Try again later, or raise the limit there."
 )

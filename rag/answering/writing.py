@@ -56,7 +56,8 @@ UNSOURCED = N_("No passage was found that says: “{sentence}”")
 WITHDRAWN: dict[Trouble, str] = {
     "repeats": N_("The language model repeated itself, so its answer was stopped and withdrawn."),
     "unsupported": N_(
-        "The language model's answer was withdrawn, because most of it is not in the passages that it names."
+        "The language model's answer was withdrawn, because the passages that it cites do not contain most of what "
+        "it says."
     ),
     "says nothing": N_("The language model's answer was withdrawn, because it contained no statement."),
 }

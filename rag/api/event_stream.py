@@ -32,7 +32,7 @@ PACE_SECONDS = 0.04
 #: The reason for an answer which ended without giving one.
 STOPPED = N_("This answer was stopped.")
 #: For a sentence its cited chunks do not support.
-UNSUPPORTED = N_("Check this sentence. Its source does not say this: “{sentence}”")
+UNSUPPORTED = N_("Check this sentence, because its source does not support it: “{sentence}”")
 HEARTBEAT = ": heartbeat\n\n"
 HEADERS = {
     "Cache-Control": "no-cache, no-transform",

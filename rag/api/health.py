@@ -142,16 +142,16 @@ def _database_role(parts: Services) -> Check:
     )
     if is_more:
         detail = _(
-            "The application signs in as {login}, which may do more than rag_app. A harmful statement hidden in a "
-            "query could use these rights. Give DATABASE_URL a login that is only rag_app, and give "
+            "The application signs in as {login}, which has more rights than rag_app. A harmful statement hidden in "
+            "a query could use these rights. Give DATABASE_URL a login that has only the role rag_app, and give "
             "MIGRATION_DATABASE_URL the owner of the tables (docs/operations.md, A Postgres of your own).",
             login=login,
         )
         return Check(name=_("Database role"), state="warning", sentence=too_much, detail=detail)
     if has_temporary:
         detail = _(
-            "rag_app may make temporary tables, and the owner of the tables may not change that. As the owner of the "
-            "database, run: {statement}",
+            "rag_app may make temporary tables, and the owner of the tables has no right to change this. As the "
+            "owner of the database, run: {statement}",
             statement=f"REVOKE TEMPORARY ON DATABASE {name} FROM PUBLIC;",
         )
         return Check(name=_("Database role"), state="warning", sentence=too_much, detail=detail)
@@ -166,7 +166,10 @@ def _locks(parts: Services) -> list[Check]:
     assert row is not None  # noqa: S101
     if row[0] >= LOCKS:
         return []
-    sentence = _("When many people ask at once, a question can fail: the database has too little room for them.")
+    sentence = _(
+        "When many people ask at the same time, a question can fail, because the database has too little "
+        "room for so many searches."
+    )
     detail = _(
         "max_locks_per_transaction is {locks}. Each search locks all parts of its tables, so many searches at the "
         "same time can fail for lack of shared memory. Set max_locks_per_transaction to {wanted} and start the "
@@ -287,7 +290,7 @@ def _text_recognition(parts: Services) -> Check:
     if engine == RAPIDOCR:
         detail = _(
             "Text recognition on this server reads Latin, Chinese and Japanese script. For Korean, Arabic, Russian "
-            "and Vietnamese, it needs a key of {provider}, or Tesseract with the language.",
+            "and Vietnamese, a key of {provider} is needed, or Tesseract with that language.",
             provider=titles_for("ocr"),
         )
     return Check(name=_("Text recognition"), state="ok", sentence=sentence, detail=detail)
@@ -301,7 +304,7 @@ def _embedder(parts: Services) -> Check:
             return Check(
                 name=_("Search model"),
                 state="ok",
-                sentence=_("Searches compare words and meaning, both built in.") + _meaning_progress(parts),
+                sentence=_("Searches compare words and meaning, with built-in models.") + _meaning_progress(parts),
                 detail=_(
                     "{embedder} compares words and {model} compares meaning. Both are built in.",
                     embedder=identifier,

@@ -122,7 +122,7 @@ class PasswordPages:
             return self._change_password_page(
                 request, error=exc.message, status=422 if exc.status == 401 else exc.status
             )
-        message = _("Your password is changed. You are signed out everywhere but here.")
+        message = _("Your password is changed. You are signed out everywhere except here.")
         answer = self._forms.page(
             request, "message", title=_("Password changed"), message=message, action="/", label=_("Continue")
         )

@@ -101,8 +101,8 @@ class SignInPages:
             if await to_thread.run_sync(self._services().sessions.ended_idle, token):
                 minutes = self._services().settings.session_idle_minutes
                 reason = ngettext(
-                    "You were signed out because nothing was done for {count} minute.",
-                    "You were signed out because nothing was done for {count} minutes.",
+                    "You were signed out because you were not active for {count} minute.",
+                    "You were signed out because you were not active for {count} minutes.",
                     minutes,
                 )
                 return f"{reason} {_(DRAFT_STAYS)}" if was_open else reason

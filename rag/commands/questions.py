@@ -184,7 +184,7 @@ def ask_question(parts: Services, arguments: argparse.Namespace, output: Output,
             doubts = dict.fromkeys(claim for citation in event.citations for claim in citation.unsupported)
             say(
                 [
-                    *(f"Check this sentence. Its source does not say this: “{claim}”" for claim in doubts),
+                    *(f"Check this sentence, because its source does not support it: “{claim}”" for claim in doubts),
                     *event.notices,
                 ],
                 output,

@@ -119,7 +119,7 @@ def privacy(arguments: argparse.Namespace, settings: Settings) -> int:
             for kind, rows in personal_data.forget_old(tenant).items():
                 print(f"{kind.replace('_', ' '):16} {rows}")
     except NotFound:
-        raise InvalidInput(f"Nobody of {tenant} has the address {arguments.email}.") from None
+        raise InvalidInput(f"No account of {tenant} has the address {arguments.email}.") from None
     finally:
         parts.close()
     return 0

@@ -66,7 +66,7 @@ def parse_golden(text: str, *, is_csv: bool) -> list[GoldenQuestion]:
     if not questions:
         raise InvalidInput("There is no question in this file.")
     if len(questions) > MAXIMUM_QUESTIONS:
-        raise InvalidInput(f"This file has {len(questions):,} questions; at most {MAXIMUM_QUESTIONS:,} are taken.")
+        raise InvalidInput(f"This file has {len(questions):,} questions; at most {MAXIMUM_QUESTIONS:,} are accepted.")
     return questions
 
 
@@ -78,7 +78,7 @@ def golden_from_json(row: Mapping[str, Any], place: int = 1) -> GoldenQuestion:
     try:
         pages = tuple(int(page) for page in _several(row.get("pages", row.get("page"))))
     except ValueError as exc:
-        raise InvalidInput(f"Question {place}: a page is a number, such as 12.") from exc
+        raise InvalidInput(f"Question {place}: the page has to be a number, such as 12.") from exc
     answerable = row.get("is_answerable", row.get("answerable"))
     return GoldenQuestion(
         question=question,

@@ -198,7 +198,9 @@ class Corrections:
                 False,
             )
         if is_other_in_progress:
-            raise StepNotPossible("Another version of this document is being made. Save again once it is ready.")
+            raise StepNotPossible(
+                "Another version of this document is being made. Save again when that version is ready."
+            )
         if version_id is None:
             raise StepNotPossible("Only the text of a document that is ready can be corrected.")
         return self._control.job(identity.tenant_id, version_id)

@@ -82,7 +82,7 @@ FILES_SECONDS = 60.0
 WAITING = N_("Waiting: {reason}")
 KEY_REFUSED = N_("Waiting: the key was refused by {provider}. A valid key has to be set on the page Set-up.")
 NO_CREDIT = N_("Waiting: the credit or the request limit at {provider} is used up.")
-TRIED_AGAIN = N_("The next try follows automatically in {seconds} seconds. Finished work is kept.")
+TRIED_AGAIN = N_("The next attempt starts automatically in {seconds} seconds. Finished work is kept.")
 
 
 class FilesLeft(Exception):

@@ -274,7 +274,9 @@ def with_language(page: Page, language: str) -> tuple[Page, str]:
     return page, detect_language_heuristic(page.text[:800]) or language if page.text.strip() else ""
 
 
-NOTHING_RECOGNISED = N_("Text recognition found no text on any page of this file. Scan it again, larger or clearer.")
+NOTHING_RECOGNISED = N_(
+    "Text recognition found no text on any page of this file. Scan the pages again, larger or more clearly."
+)
 
 
 class RecogniseStep:

@@ -166,7 +166,8 @@ class Reembeddings:
         """Estimate a move back to the old model. Only chunks added since the last move cost anything."""
         if not switched.can_be_undone:
             raise InvalidInput(
-                "The search data of the old model has been removed. Move the collection to that model again instead."
+                "This move cannot be undone, because the search data of the old model has been removed. Start a new "
+                "move to that model instead."
             )
         return self.estimate(identity, switched.collection_id, switched.from_model)
 

@@ -299,7 +299,7 @@ class DocumentLibrary(CollectionLibrary):
         with self._database.transaction(identity) as connection:
             name = self._locked(connection, collection_id)
             if " ".join(confirmed_name.split()) != name:
-                raise InvalidInput(f"Type the collection's name, {name}, to delete it.")
+                raise InvalidInput(f"To delete the collection, type its name, {name}.")
             parameters = {"collection_id": collection_id}
             removed = dict(connection.execute(queries["files_of_collection"], parameters).fetchall())
             connection.execute(queries["delete_collection"], parameters)

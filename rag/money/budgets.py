@@ -28,7 +28,7 @@ from rag.types import Identity, Who
 
 Scope = Literal["company", "group", "person"]
 BEYOND_BUDGET = N_(
-    "This waits for your confirmation, because it costs more than the ${left} left in the company's budget."
+    "Your confirmation is needed, because this costs more than the ${left} that remains in the company's budget."
 )
 HIGHEST = Decimal(10_000_000)
 #: Seconds before a person without a budget is checked again.
@@ -196,7 +196,7 @@ class Budgets:
         require_admin(identity)
         require_recent(self._database, identity)
         if (scope == "group") != bool(user_group.strip()) or (scope == "person") != (account_id is not None):
-            raise InvalidInput("Choose the group or the person whose budget it is.")
+            raise InvalidInput("Choose the group or the person that the budget is for.")
         self._without.clear()
         self._database.execute(
             identity,

@@ -142,18 +142,19 @@ class Chunking(Part):
         source="004 DEFAULT_CHUNKING_OPTIONS")
     chunk_size: int = setting(
         1000, "Passage size",
-        "The largest length of a passage. Long passages keep more of the text around a fact; short passages are "
+        "The maximum length of a passage. Long passages keep more of the text around a fact; short passages are "
         "found more exactly.", unit="characters", bounds=(100, 8000), source="004 DEFAULT_CHUNKING_OPTIONS")
     chunk_overlap: int = setting(
         200, "Text repeated between passages",
-        "Each passage begins with this much text from the end of the one before. 0: nothing is repeated.",
+        "Each passage begins with this much text from the end of the previous passage. With 0, nothing is repeated.",
         unit="characters", bounds=(0, 4000), source="004 DEFAULT_CHUNKING_OPTIONS")
     minimum_chunk_size: int = setting(
         100, "Smallest passage", "A shorter passage is joined to a neighbouring one.", unit="characters",
         bounds=(0, 4000), source="004 DEFAULT_CHUNKING_OPTIONS")
     separators: Words = setting(
         ("\n\n", "\n", ".", "!", "?", "。", "！", "？", " ", ""), "Separators",
-        "The method “Separators” splits a text at the first of these that it finds.", source="003 1.2",
+        "The method “Separators” splits a text at the first separator in this list that the text contains.",
+        source="003 1.2",
         only_with=("chunking_method", ("recursive",)))
     chunking_by_type: Pairs = setting(
         (("resume", "professional"), ("linkedin", "professional"), ("journey", "narrative"), ("github", "markdown"),
@@ -172,7 +173,7 @@ class Chunking(Part):
         "Passages are made about this long. A token is about four letters.", unit="tokens", bounds=(1, 8000),
         source="001 2.2", only_with=NARRATIVE)
     narrative_soft_tokens: int = setting(
-        500, "Stories: passages preferably end before",
+        500, "Stories: preferred maximum size of passages",
         "A passage ends before this limit if a sentence ends nearby. A token is about four letters.",
         unit="tokens", bounds=(1, 8000), source="001 2.2", only_with=NARRATIVE)
     narrative_hard_tokens: int = setting(
@@ -180,13 +181,14 @@ class Chunking(Part):
         unit="tokens", bounds=(1, 8000), source="001 2.2", only_with=NARRATIVE)
     narrative_overlap_words: int = setting(
         30, "Stories: repeated text between passages, in words",
-        "Each passage begins with this many words of the one before. If the limit in tokens is smaller, that limit "
-        "applies.",
+        "Each passage begins with this many words from the end of the previous passage. If the limit in tokens is "
+        "smaller, that limit applies.",
         unit="words", bounds=(1, 500), source="001 2.2",
         only_with=NARRATIVE)
     narrative_overlap_tokens: int = setting(
         50, "Stories: repeated text between passages, in tokens",
-        "Each passage begins with this much text of the one before. A token is about four letters.", unit="tokens",
+        "Each passage begins with this much text from the end of the previous passage. A token is about four letters.",
+        unit="tokens",
         bounds=(1, 500), source="001 2.2", only_with=NARRATIVE)
     markdown_target_words: int = setting(
         600, "Markdown: target size of passages",
@@ -196,11 +198,12 @@ class Chunking(Part):
         "Longer passages are split.", unit="words", bounds=(1, 5000), source="001 2.4", only_with=MARKDOWN)
     markdown_overlap_words: int = setting(
         25, "Markdown: repeated text between passages",
-        "Each passage begins with this many words of the one before.", unit="words", bounds=(1, 500), source="001 2.4",
+        "Each passage begins with this many words from the end of the previous passage.",
+        unit="words", bounds=(1, 500), source="001 2.4",
         only_with=MARKDOWN)
     generic_chunk_size: int = setting(
         0, "Passage size for other kinds of document",
-        "The largest length of a passage. 0: the passage size above is used.", unit="characters", bounds=(0, 8000),
+        "The maximum length of a passage. With 0, the passage size above is used.", unit="characters", bounds=(0, 8000),
         source="001 2.5", only_with=("chunking_method", ("generic", "auto")))
 
     @model_validator(mode="before")
@@ -235,25 +238,26 @@ class Reading(Part):
         "Which pages of a PDF go through text recognition.", source="002 4")
     pdf_paragraphs: bool = setting(
         False, "Paragraphs of PDFs",
-        "A wider gap between two lines begins a new paragraph, as an empty line does.",
+        "If the gap between two lines is wider than usual, a new paragraph begins, as after an empty line.",
         source="001 2.2 and 2.3 split at paragraphs")
     excerpt_characters: int = setting(
         0, "Length of excerpts",
-        "How much of a post's beginning is kept as its excerpt. 0: no excerpt.", unit="characters", bounds=(0, 2000),
+        "How much of a post's beginning is kept as its excerpt. With 0, no excerpt is kept.",
+        unit="characters", bounds=(0, 2000),
         source="000 Vector Record Structure")
     attachment_model: Text = setting(
         "", "Model for attachments", "Describes pictures and summarises files.", bounds=(0, 120),
         source="000 Attachment Processing")
     image_description_characters: int = setting(
-        0, "Length of picture descriptions", "The largest length of the text that the model writes.", unit="characters",
+        0, "Length of picture descriptions", "The maximum length of the text that the model writes.", unit="characters",
         bounds=(0, 5000), source="000 Attachment Processing")
     document_summary_characters: int = setting(
-        0, "Length of attachment summaries", "The largest length of the text that the model writes.",
+        0, "Length of attachment summaries", "The maximum length of the text that the model writes.",
         unit="characters", bounds=(0, 5000), source="000 Attachment Processing")
     maximum_attachment_bytes: int = setting(
         0, "Largest attachment",
-        "Of a larger attachment, only the name is kept. 1,000,000 bytes are 1 "
-        "MB.", unit="bytes", bounds=(0, 100 * 1024 * 1024),
+        "If an attachment is larger, only its name is kept. 1,000,000 bytes are 1 MB.",
+        unit="bytes", bounds=(0, 100 * 1024 * 1024),
         source="000 Attachment Processing")
     chunk_tags: Words = setting(
         (), "Tags of passages", "Tags that a model writes for each passage.", source="002 4")
@@ -282,8 +286,9 @@ class Embedding(Part):
         "sooner.", unit="passages", bounds=(1, 2048), source="000 OpenAI Embedding")
     share_requests: bool = setting(
         False, "One request for several documents",
-        "New documents from a source wait until one request to a paid search model is full. The cost of these requests "
-        "is counted for the collection, not for each document.", source="000 Batch Size")
+        "New documents from a source wait until there are enough passages to fill one request to a paid search "
+        "model. The cost of these requests is counted for the collection, not for each document.",
+        source="000 Batch Size")
     embedding_delay_ms: int = setting(
         0, "Pause between requests",
         "A pause keeps the number of requests within the provider's limit. 1,000 ms are one second. 0: no pause.",
@@ -308,28 +313,28 @@ class Search(Part):
         "How many passages an answer is written from. More passages make answers more complete, but cost more.",
         unit="passages", bounds=(1, 50), applies="per call", source="004 DEFAULT_TOP_K")
     every_result: bool = setting(
-        False, "Searches without a number return everything found",
-        "A search without a number of passages returns every passage that is similar enough or contains a word of the "
-        "question, at most 1,000. Answers still use only the number set as “Passages wanted”.",
+        False, "Searches without a number of passages return everything found",
+        "If a search does not say how many passages it wants, it returns every passage that is similar enough or "
+        "contains a word of the question, up to 1,000. Answers still use only the number set as “Passages wanted”.",
         source="003 2.2 C and 2.4")
     candidate_factor: int = setting(
-        4, "Candidates for each passage wanted",
-        "For each passage wanted, the search first finds this many candidates, then chooses the best. A higher number "
+        4, "Candidates per wanted passage",
+        "The search first finds this many candidates for each wanted passage, then chooses the best. A higher number "
         "finds more, but takes longer.",
         bounds=(1, 50), applies="per call", source="001 Search Implementation")
     neighbour_factor: int = setting(
-        20, "Passages compared for each passage wanted",
-        "In a large collection, the search by meaning compares this many passages for each passage wanted. A higher "
+        20, "Passages compared per wanted passage",
+        "In a large collection, the search by meaning compares this many passages for each wanted passage. A higher "
         "number finds more, but takes longer.", bounds=(1, 200),
         source="001 Search Implementation")
     threshold_mode: ThresholdMode = setting(
         "calibrated", "How similar a passage has to be",
-        "How similar a passage has to be to the question to count as an answer.",
+        "A passage counts as an answer only if it is at least this similar to the question.",
         source="measured: OpenAI's present models seldom reach the 0.7 of 004")
     similarity_threshold: float | None = setting(
         0.7, "Required similarity",
-        "0: two texts have nothing in common. 1: they are the same. With a higher value, fewer passages count as an "
-        "answer. Each search model needs its own value.",
+        "0 means that two texts have nothing in common, and 1 means that they are the same. With a higher value, "
+        "fewer passages count as an answer. Each search model needs its own value.",
         unit="similarity", bounds=(-1, 1), applies="per call", source="004 SIMILARITY_THRESHOLD",
         only_with=("threshold_mode", ("absolute",)))
     strict_threshold: bool = setting(
@@ -338,12 +343,12 @@ class Search(Part):
         applies="per call", source="004 match_document_chunks")
     bm25_k1: float = setting(
         1.5, "Weight of repeated words",
-        "How strongly repeated words count in the keyword search (k1 of BM25). Higher: passages that repeat a word "
-        "move up. 0: repetition does not count.", bounds=(0, 10), source="003 2.2")
+        "How strongly repeated words count in the keyword search (k1 of BM25). With 0, repetition does not count; "
+        "with higher values, passages that repeat a word move up.", bounds=(0, 10), source="003 2.2")
     bm25_b: float = setting(
         0.75, "Lower rank for long passages",
-        "How strongly long passages are moved down in the keyword search (b of BM25). 0: length does not matter. 1: "
-        "they move down most.",
+        "How strongly long passages are moved down in the keyword search (b of BM25). With 0, the length does not "
+        "matter; with 1, long passages move down most.",
         bounds=(0, 1), source="003 2.2")
     tokenizer: Literal["languages", "plain"] = setting(
         "languages", "Splitting into words for the keyword search",
@@ -359,20 +364,20 @@ class Search(Part):
         source="003 2.3")
     vector_weight: float = setting(
         0.6, "Weight of meaning",
-        "The higher this weight is compared with the others, the more the meaning of a passage decides its place. 0: "
-        "meaning does not count.", bounds=(0, 10), source="003 2.3", only_with=WEIGHTED)
+        "How much the meaning of a passage decides its place, compared with the other weights. With 0, meaning does "
+        "not count.", bounds=(0, 10), source="003 2.3", only_with=WEIGHTED)
     keyword_weight: float = setting(
         0.4, "Weight of keywords",
-        "The higher this weight is compared with the others, the more the words of a passage decide its place. 0: "
-        "words do not count.", bounds=(0, 10), source="003 2.3", only_with=WEIGHTED)
+        "How much the words of a passage decide its place, compared with the other weights. With 0, words do not "
+        "count.", bounds=(0, 10), source="003 2.3", only_with=WEIGHTED)
     vector_rank_weight: float = setting(
         0.3, "Weight of the place in the search by meaning",
-        "The higher this weight is compared with the others, the more a good place in the search by meaning "
-        "counts. 0: the place does not count.", bounds=(0, 10), source="003 2.3", only_with=WEIGHTED)
+        "How much a good place in the search by meaning counts, compared with the other weights. With 0, the place "
+        "does not count.", bounds=(0, 10), source="003 2.3", only_with=WEIGHTED)
     keyword_rank_weight: float = setting(
         0.2, "Weight of the place in the search by keywords",
-        "The higher this weight is compared with the others, the more a good place in the search by keywords "
-        "counts. 0: the place does not count.", bounds=(0, 10), source="003 2.3", only_with=WEIGHTED)
+        "How much a good place in the search by keywords counts, compared with the other weights. With 0, the place "
+        "does not count.", bounds=(0, 10), source="003 2.3", only_with=WEIGHTED)
     rank_constant: int = setting(
         60, "Effect of places in the result lists",
         "With a higher number, it matters less whether a passage is in the first or a later place of a result "
@@ -384,12 +389,13 @@ class Search(Part):
         unit="characters", bounds=(0, 2000), applies="per call", source="003 2.4")
     refine_order: bool = setting(
         True, "Refine the order of passages",
-        "Moves up documents that the question names, and passages in which words of the question stand side by side.",
+        "Moves up documents that the question names, and passages in which words of the question are next to each "
+        "other.",
         applies="per call", source="measured: no source does this, every set gains")
     one_result_per_document: bool = setting(
         False, "One passage per document", applies="per call", source="000 Search Configuration Options")
     maximum_per_document: int = setting(
-        0, "Passages per document", "The most passages that are used from one document. 0 means no limit.",
+        0, "Passages per document", "The maximum number of passages that are used from one document. 0 means no limit.",
         unit="passages", bounds=(0, 50), applies="per call", source="chosen")
     categories: Words = setting(
         (), "Categories",
@@ -438,12 +444,13 @@ class Understanding(Part):
         "If a message contains several questions, each is also searched for separately. Without a language model, "
         "each question gets a separate answer.", applies="per call", source="measured")
     expand_question: bool = setting(
-        False, "Expand questions", "A language model adds words to the question that documents are likely to use.",
+        False, "Expand questions", "A language model extends the question with words that the documents are likely "
+                                   "to use.",
         applies="per call", source="chosen")
     alternative_questions: int = setting(
         0, "Other wordings",
-        "How many other wordings of the question a model writes. Each is searched for too. More wordings find more, "
-        "but cost more.", bounds=(0, 5), applies="per call",
+        "How many other wordings of the question a model writes. The search uses each of them too. More wordings "
+        "find more, but cost more.", bounds=(0, 5), applies="per call",
         source="chosen")
     decompose_question: bool = setting(
         False, "Split questions with a model", "A model splits the question into parts.", applies="per call",
@@ -468,8 +475,8 @@ class Ranking(Part):
         applies="per call", source="000 Search Configuration Options", only_with=("reranking", (True,)))
     rerank_each_wording: bool = setting(
         True, "Second sorting in both languages",
-        "Passages in the language of the question are compared with the question, other passages with its translation. "
-        "This can take two calls. Off: one call, with the translation only.",
+        "Passages in the language of the question are compared with the question, and other passages are compared "
+        "with its translation. This can take two calls. If this is off, there is one call, with the translation only.",
         source="measured; 004 calls the reranker once", only_with=("reranking", (True,)))
     rerank_format: Text = setting(
         "", "What the model for the second sorting reads",
@@ -478,17 +485,17 @@ class Ranking(Part):
     recency_boost: bool = setting(False, "Recent documents first", applies="per call", source="000 Recency Boost")
     recency_steps: Steps = setting(
         (), "Weight of documents by age",
-        "Numbers of days, each with the weight of documents that are at most this old. 1 changes nothing; with 2, they "
-        "count twice as much.", unit="days",
+        "Numbers of days, each with the weight of documents that are at most this many days old. A weight of 1 "
+        "changes nothing; with 2, these documents count twice as much.", unit="days",
         source="000 Recency Boost", only_with=RECENCY)
     recency_older: float = setting(
         1.0, "Weight of older documents",
-        "The weight of documents older than all numbers of days above. 1 changes nothing; with 0.5, they count "
-        "half.", bounds=(0.01, 100), source="000 Recency Boost", only_with=RECENCY)
+        "The weight of documents that are older than every number of days above. A weight of 1 changes nothing; with "
+        "0.5, these documents count half as much.", bounds=(0.01, 100), source="000 Recency Boost", only_with=RECENCY)
     pinned_first: bool = setting(
         False, "Pinned and important first", applies="per call", source="000 Search Configuration Options")
     pinned_floor: float = setting(
-        0.0, "Likelihood that a pinned post needs to come first",
+        0.0, "Likelihood required for a pinned post to come first",
         "A pinned or important post comes first only if it is at least this likely to answer the question. 0: these "
         "posts always come first.",
         bounds=(0, 1), source="chosen: 000 lets every pinned post lead", only_with=("pinned_first", (True,)))
@@ -500,22 +507,22 @@ class Ranking(Part):
         source="001 Re-ranking Signals")
     category_boosts: Boosts = setting(
         (), "Weight by category",
-        "Names of categories, each with the weight of its documents. 1 changes nothing; with 2, they count twice "
-        "as much.", source="001 Re-ranking Signals", only_with=SIGNALS)
+        "Names of categories, each with the weight of its documents. A weight of 1 changes nothing; with 2, these "
+        "documents count twice as much.", source="001 Re-ranking Signals", only_with=SIGNALS)
     year_boosts: Factors = setting(
         (), "Weight by year",
-        "The first weight is for this year, the next for last year, and so on. 1 changes nothing; with 2, documents "
-        "count twice as much.", source="001 Re-ranking Signals", only_with=SIGNALS)
+        "The first weight is for this year, the next for last year, and so on. A weight of 1 changes nothing; with "
+        "2, documents count twice as much.", source="001 Re-ranking Signals", only_with=SIGNALS)
     quality_boost: float = setting(
-        1.0, "Weight of passages of the best length",
-        "The weight of passages with a length within the limits below. 1 changes nothing; with 2, they count twice "
-        "as much.", bounds=(0.01, 100), source="001 Re-ranking Signals",
+        1.0, "Weight of passages with the best length",
+        "The weight of passages whose length is within the limits below. A weight of 1 changes nothing; with 2, "
+        "these passages count twice as much.", bounds=(0.01, 100), source="001 Re-ranking Signals",
         only_with=SIGNALS)
     quality_minimum_words: int = setting(
-        0, "Best passage length, from", "Passages with fewer words do not have the best length.", unit="words",
+        0, "Best passage length: minimum", "Shorter passages do not get the weight for the best length.", unit="words",
         bounds=(0, 5000), source="001 Re-ranking Signals", only_with=SIGNALS)
     quality_maximum_words: int = setting(
-        0, "Best passage length, to", "Passages with more words do not have the best length.", unit="words",
+        0, "Best passage length: maximum", "Longer passages do not get the weight for the best length.", unit="words",
         bounds=(0, 5000), source="001 Re-ranking Signals", only_with=SIGNALS)
     collapse_near_repeats: bool = setting(
         True, "Merge near duplicates",
@@ -527,12 +534,12 @@ class Ranking(Part):
         applies="per call", source="measured")
     searches_only_evidence: bool = setting(
         True, "Searches return only relevant passages",
-        "In the API and on the command line, a search without an answer returns only passages that may answer "
-        "the question. Off: the search always returns the best passages.",
+        "In the API and on the command line, a search without an answer returns only passages that may answer the "
+        "question. If this is off, the search always returns the best passages.",
         source="000 Search Configuration Options: its search always returns the best five")
     stitch_neighbours: bool = setting(
         True, "Include text around passages",
-        "Gives the model the text before and after a passage, where there is room.", applies="per call",
+        "Gives the model the text before and after a passage, if there is room for it.", applies="per call",
         source="measured")
 
 
@@ -558,12 +565,12 @@ class Answer(Part):
     group = "Language and answers"
 
     prompt: Text = setting(
-        "hr", "Rules of answers", "The instructions of the profile to the language model (its prompt).",
+        "hr", "Rules of answers", "The instructions that the profile gives to the language model (prompt).",
         locked=N_("the rules belong to the profile"),
         source="chosen")
     own_name: Text = setting(
         "", "Name of this collection for the model",
-        "How the model names this collection, such as the name of your notice board.",
+        "The name that the model uses for this collection, such as the name of your notice board.",
         bounds=(0, 200), source="000 Gemini Inference: its prompt names the board")
     own_rules: Text = setting(
         "", "Your own rules", "These rules are added to the rules for writing answers.", bounds=(0, 4000),
@@ -574,11 +581,12 @@ class Answer(Part):
     persona_facts: Text = setting("", "Facts about this person", bounds=(0, 4000), source="001 Query Processing")
     context_tokens: int = setting(
         4000, "Text given to the model",
-        "The most text from passages that is given to the model. More text makes answers more complete, but costs "
-        "more. A token is about four letters.", unit="tokens",
+        "The maximum amount of text from passages that the model gets. More text makes answers more complete, but "
+        "costs more. A token is about four letters.", unit="tokens",
         bounds=(200, 200_000), applies="per call", source="000 Context Building")
     context_characters: int = setting(
-        0, "Text given to the model, in characters", "The same limit in characters. 0: no such limit.",
+        0, "Text given to the model, in characters", "The maximum amount of text, in characters. With 0, there is no "
+                                                     "such limit.",
         unit="characters", bounds=(0, 1_000_000), source="001 Query Processing")
     source_prompt: bool = setting(
         False, "Original instructions (prompt)",
@@ -586,8 +594,8 @@ class Answer(Part):
         source="000 Gemini Inference")
     numbered_passages: bool = setting(
         True, "Number the passages",
-        "The model cites passages by these numbers. Off: the sources are found by comparing the answer's words with "
-        "the passages.",
+        "The model cites passages by these numbers. If this is off, the sources are found by comparing the answer's "
+        "words with the passages.",
         source="chosen: 000 Context Building has none")
     context_joiner: Text = setting("\n\n", "Text between passages", bounds=(0, 50), source="chosen")
     context_format: Text = setting(
@@ -606,16 +614,16 @@ class Answer(Part):
         unit="tokens", bounds=(16, 100_000), source="chosen: 004 gives none, and 1024 tokens are a page")
     own_replies: bool = setting(
         True, "Recognise greetings and special requests",
-        "Greetings, questions about the assistant, and requests for a summary, a comparison or a list are answered in "
-        "their own way. Off: the documents are searched, as for any other question.", source="chosen")
+        "Greetings, questions about the assistant, and requests for a summary, a comparison or a list are answered "
+        "in their own way. If this is off, the documents are searched, as for any other question.", source="chosen")
     rewrite_follow_ups: bool = setting(
         True, "Rewrite follow-up questions",
-        "Before the search, a model completes a follow-up question from the conversation. Off: the question is "
-        "searched for as it is.", source="chosen")
+        "Before the search, a model completes a follow-up question with words from the conversation. If this is off, "
+        "the question is searched for as it is.", source="chosen")
     withdraw_unsupported: bool = setting(
         True, "Withdraw unsupported answers",
-        "If most of an answer is not in its passages, the documents are quoted instead. Off: the answer stays, and "
-        "its sentences without a source are pointed out.", source="chosen")
+        "If the passages do not support most of an answer, the documents are quoted instead. If this is off, the "
+        "answer stays, and its sentences without a source are pointed out.", source="chosen")
     follow_ups: int = setting(
         3, "Suggested questions", "How many questions are suggested below an answer. 0: none.", bounds=(0, 5),
         applies="per call", source="001 Query Processing")

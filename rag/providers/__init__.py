@@ -29,7 +29,7 @@ READ_EVERY_SECONDS = 0.05
 #: Errors in a provider's settings, for operators.
 MODEL_UNKNOWN = N_("The provider does not know this model. Check its name in the settings.")
 NOT_ACCEPTED = N_("The provider did not accept this request (HTTP {status}). The log says why.")
-NOT_OLLAMA = N_("Nothing at OLLAMA_URL answers as Ollama does. Check the address.")
+NOT_OLLAMA = N_("No Ollama server answers at OLLAMA_URL. Check the address.")
 
 
 @runtime_checkable

@@ -429,7 +429,7 @@ def _error_from_status(exc: openai.APIStatusError) -> ProviderError:
     log.warning("HTTP %d from the provider: %s", status, exc.message)
     if "context_length_exceeded" in codes:
         return ProviderError(
-            "The question and its passages are longer than the model can take. Ask a shorter question."
+            "The question and its passages are longer than the model can process. Ask a shorter question."
         )
     if status == 404:
         return ProviderError(MODEL_UNKNOWN)

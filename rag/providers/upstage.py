@@ -148,7 +148,7 @@ def _table_lines(html: str) -> str:
 
 def _error_of(answer: httpx.Response) -> ProviderError:
     if answer.status_code in (401, 403):
-        return ProviderKeyRejected("Upstage rejected its API key. A valid key has to be set on the page Set-up.")
+        return ProviderKeyRejected("Upstage rejected the API key. A valid key has to be set on the page Set-up.")
     seconds = retry_after_seconds(answer.headers)
     details = {} if seconds is None else {"retry_after_seconds": seconds}
     if answer.status_code in (402, 429):

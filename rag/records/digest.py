@@ -82,7 +82,9 @@ def digest_title(company: str, period: Period, filters: Filters, chosen: Sequenc
     title = _("{name}: {first} to {last}", name=company, first=day(period.first), last=day(period.last))
     if filters == Filters():
         return title
-    return ": ".join(filter(None, (_("{title}, only some of the questions", title=title), " · ".join(chosen))))
+    return ": ".join(
+        filter(None, (_("{title}, only questions that match the filters", title=title), " · ".join(chosen)))
+    )
 
 
 def make_digest(analytics: Analytics, gaps: Gaps, who: Who, period: Period, filters: Filters, *, title: str) -> Digest:

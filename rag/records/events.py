@@ -24,8 +24,8 @@ EVENTS = {
     "budget.reached": N_("A budget is spent"),
     "gap.solved": N_("An unanswered question is answered now"),
     "sync.failed": N_("A sync failed"),
-    "evaluation.fell": N_("A test run is worse than the one before"),
-    "digest.weekly": N_("The report of a week"),
+    "evaluation.fell": N_("A test run is worse than the previous one"),
+    "digest.weekly": N_("The weekly report"),
 }
 
 

@@ -371,8 +371,8 @@ def written_answer(question: str, answer: str, *, owner: str, review_on: date | 
         raise InvalidInput("Please write the question and its answer.")
     if len(text) > MAXIMUM_ANSWER_CHARACTERS:
         raise InvalidInput(
-            f"The answer has {len(text):,} characters; at most {MAXIMUM_ANSWER_CHARACTERS:,} are taken. Upload a "
-            "document instead."
+            f"The answer has {len(text):,} characters; at most {MAXIMUM_ANSWER_CHARACTERS:,} are accepted. Upload a "
+            f"document instead."
         )
     foot = [f"Owner: {owner}"] if owner else []
     foot += [f"To be reviewed by {review_on:%-d %B %Y}"] if review_on else []

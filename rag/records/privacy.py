@@ -80,7 +80,9 @@ class Privacy:
         Raises `InvalidInput` for less than a week.
         """
         if days is not None and days < LEAST_DAYS:
-            raise InvalidInput(f"Texts are kept for at least {LEAST_DAYS} days, so that an answer can be read again.")
+            raise InvalidInput(
+                f"Texts are kept for at least {LEAST_DAYS} days, so that people can come back to their answers."
+            )
         self._database.execute(tenant_id, "set_retention_days", days=days)
 
     def forget_old(self, tenant_id: str) -> dict[str, int]:

@@ -73,7 +73,7 @@ class FormField:
 
     def refusal(self, value: Any) -> InvalidInput:
         """Build the error for an invalid value, with the accepted values."""
-        return InvalidInput(f"{self.title} cannot be {self._shown(value)}: it has to be {self.accepted}.")
+        return InvalidInput(f"{self.title} cannot be {self._shown(value)}. Enter {self.accepted}.")
 
     def _shown(self, value: Any) -> str:
         if value is None or (isinstance(value, str) and not value.strip()):

@@ -140,9 +140,9 @@ def draw_metrics(who: Identity, summary: Summary, period: Period, *, zone: str, 
             _("Answered"), percent(now.answered_rate), moved(now.answered_rate, before.answered_rate, "normal"),
             trend=Trend([rate for day in days if (rate := day.answered_rate) is not None]),
             help_text=_(
-                "The share of finished questions with a source that supports the answer. Small talk is left out. "
-                "The other questions were answered partly, were not in the documents, were stopped or refused, or "
-                "failed."
+                "The share of finished questions whose answer is supported by a source. Small talk is not counted. "
+                "The other questions were answered only in part, have no answer in the documents, were stopped or "
+                "refused, or failed."
             ),
         )  # fmt: skip
         draw_metric(
@@ -189,11 +189,11 @@ def _draw_context(who: Identity, summary: Summary, period: Period, *, zone: str,
     elif now.questions:
         active_days = sum(1 for day in summary.by_day if day.questions)
         words = _(
-            "These are the first questions, so there is nothing to compare them with yet. Trend lines appear "
-            "from the third day with questions, and the forecast for the month from the eighth day."
+            "These are the first questions, so there is nothing to compare them with yet. Trend lines appear from "
+            "the third day with questions, and the forecast for the month appears from the eighth day."
         )
         if active_days > LEAST_POINTS:
-            words = _("There were no questions in the period before, so nothing is compared.")
+            words = _("There were no questions in the previous period, so nothing is compared.")
     about = (
         _("Each question shows who asked it. The audit log records when you read a question of somebody else.")
         if shows_names
@@ -435,7 +435,7 @@ def _draw_forecast(analytics: Analytics, who: Identity, filters: Filters) -> Non
                 ),
             )
     if month.expected is None:
-        st.caption(_("The forecast for the month appears from the eighth day with costs."))
+        st.caption(_("The forecast for the month appears as soon as there are costs on eight days."))
     if who.may(Role.ADMIN):
         st.page_link("prices.py", label=_("Budgets"), icon=":material/savings:")
 
@@ -622,8 +622,8 @@ def _draw_unused_documents(analytics: Analytics, who: Identity, period: Period, 
                 (counts.get(document.document_id, 0) for document in unused),
                 70,
                 help_text=_(
-                    "How many of the latest questions found this document but did not use it. 0 means that it was "
-                    "never found."
+                    "In how many of the latest questions the search found this document, but the answer did not use "
+                    "it. 0 means that the document was never found."
                 ),
             ),
             _("Added"): lists.times((document.created_at for document in unused), 110, with_time=False),

@@ -278,7 +278,7 @@ def _draw_difference(preview: Preview) -> None:
     elif preview.is_same:
         st.caption(_places(preview.after) or _("As before, no passage was found."))
     else:
-        st.caption(_("The same passages in another order: {places}", places=_places(preview.after)))
+        st.caption(_("The same passages, in a different order: {places}", places=_places(preview.after)))
 
 
 def _places(outcome: SearchOutcome) -> str:

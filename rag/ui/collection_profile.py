@@ -174,7 +174,7 @@ def _cutting(profile: Profile) -> str:
     if profile.chunking.chunk_overlap:
         text = _(
             "Documents are split {where} into passages of up to {chunk_size} characters. Each passage repeats "
-            "{chunk_overlap} characters of the one before.",
+            "{chunk_overlap} characters of the previous passage.",
             where=where,
             chunk_size=size,
             chunk_overlap=thousands(profile.chunking.chunk_overlap),
@@ -248,11 +248,11 @@ def _ordering(profile: Profile, providers: Providers) -> str:
 
 
 def _language(profile: Profile, providers: Providers) -> str:
-    text = _("Questions are searched in the language they are asked in.")
+    text = _("The search uses each question in the language in which it was asked.")
     model = providers.translation_choice(profile).model
     if profile.language.translate_queries and model:
         text = _(
-            "Questions in another language are translated by {model} before they are searched.",
+            "Questions in another language are translated by {model} before the search.",
             model=model,
         )
     if not providers.chat_choice(profile).model:
@@ -308,7 +308,7 @@ def threshold_sentences(
     if profile.search.strict_threshold:
         used = profile.threshold(embedder.default_threshold, collection.calibrated_threshold)
         strict = _(
-            "Passages with a similarity of {used} or less are left out, even if they share words with the question.",
+            "Passages with a similarity of {used} or less are left out, even if they contain words of the question.",
             used=f"{used:.3f}",
         )
         return [strict, _measured(collection, profile, zone)]
@@ -348,8 +348,8 @@ def _measured(collection: Collection, profile: Profile, zone: tzinfo) -> str:
     at = date_time(collection.calibrated_at, zone)
     if collection.calibrated_passages and collection.calibrated_model:
         text = _(
-            "The measured value is {calibrated_threshold}. It was measured on {calibrated_at} on {passages} of this "
-            "collection with {calibrated_model}.",
+            "The measured value is {calibrated_threshold}. It was measured on {calibrated_at} with "
+            "{calibrated_model}, using {passages} of this collection.",
             calibrated_threshold=value,
             calibrated_at=at,
             passages=count(collection.calibrated_passages, "passage"),
@@ -362,7 +362,7 @@ def _measured(collection: Collection, profile: Profile, zone: tzinfo) -> str:
             calibrated_at=at,
         )
     if profile.search.threshold_mode != "calibrated":
-        text += _(" This value is used once “How similar a passage has to be” is set to the measured value.")
+        text += _(" This value is used only when “How similar a passage has to be” is set to the measured value.")
     return text
 
 
@@ -387,8 +387,8 @@ def draw_threshold(
                     type="tertiary",
                     on_click=on_measure,
                     help=_(
-                        "Measures how similar a passage has to be, with the collection's own text. This is useful "
-                        "once documents are uploaded."
+                        "Uses the collection's own text to measure how similar a passage has to be. This is useful "
+                        "as soon as documents are uploaded."
                     ),
                 )
         sentences = threshold_sentences(collection, profile, embedder, zone, has_meaning=has_meaning)

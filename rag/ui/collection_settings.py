@@ -44,8 +44,8 @@ CHOICES = {
         "embedder": N_("the default of the search model"),
     },
     "fusion": {
-        "weighted": N_("by weights, with keyword results measured against the best one"),
-        "raw": N_("by weights, with keyword results as they are"),
+        "weighted": N_("by weights, with keyword scores relative to the best score"),
+        "raw": N_("by weights, with keyword scores unchanged"),
         "rrf": N_("by place in the result lists"),
     },
     "tokenizer": {"languages": N_("by the rules of each language"), "plain": N_("every word as it is")},
@@ -334,7 +334,7 @@ def _item(field: Setting, line: str) -> Any:
         return [name, float(item) if field.kind == "boosts" else _unescaped(item)]
     except ValueError as exc:
         raise InvalidInput(
-            f"{_(field.title)} cannot be read at “{line.strip()}”: it has to be {_(field.accepted)}."
+            f"{_(field.title)}: the line “{line.strip()}” cannot be read. Enter {_(field.accepted)}."
         ) from exc
 
 

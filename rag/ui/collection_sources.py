@@ -129,7 +129,7 @@ def draw_schedule(
     choices = name_labels({minutes: interval_words(minutes) for minutes in sorted({*SCHEDULES, now})})
     with st.container(width="content", gap="xxsmall"):
         st.selectbox(
-            _("How often it is synced"),
+            _("How often the source is synced"),
             list(choices),
             key=key,
             format_func=choices.of,
@@ -237,7 +237,7 @@ def _draw_choice(syncs: Syncs, identity: Identity, collection: Collection, forms
                 type="primary",
                 on_click=_follow,
                 args=(syncs, identity, collection, form, secrets),
-                help=_("Reads all documents of this source now, and later every change."),
+                help=_("Reads all documents of this source now, and then reads every change."),
             )
             is_tried = st.form_submit_button(
                 _("Check the connection"), key=f"{key}_try", icon=":material/network_check:"

@@ -75,7 +75,7 @@ def draw_recent(
                 st.caption(_(group))
             _draw_row(conversations, identity, conversation, opened, on_open)
         if not listed:
-            st.caption(_("No conversation has this in its name."))
+            st.caption(_("No conversation has a name with this text."))
     if len(recent) > MOST_SHOWN:
         st.button(
             _("Show fewer") if state.chat_all_recent else _("Show all {found}", found=len(recent)),

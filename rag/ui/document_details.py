@@ -141,7 +141,7 @@ def _draw_versions(
     if len(versions) < 2:
         st.caption(
             _(
-                "There is only one version so far. When you add another version, this one stays listed "
+                "There is only one version so far. When you add another version, the present version stays listed "
                 "here and can be restored."
             )
         )

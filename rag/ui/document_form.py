@@ -89,8 +89,8 @@ def draw_form(
                 index=place(list(languages), "language"),
                 format_func=languages.of,
                 help=_(
-                    "The language in which the words of this document are searched. Reading the file again does "
-                    "not change it."
+                    "The language in which the words of this document are searched. Reading the file again does not "
+                    "change this language."
                 ),
                 **field("language"),
             )
@@ -126,7 +126,7 @@ def draw_form(
                 _("Valid from"),
                 at_first("valid_from"),
                 help=_(
-                    "The first day on which this version is valid. Until then, answers come from the version before."
+                    "The first day on which this version is valid. Until then, answers come from the previous version."
                 ),
                 **field("valid_from"),
             )
@@ -156,7 +156,8 @@ def draw_form(
                 st.markdown(f":orange[:material/edit: {_('Not saved yet')}]", width="content")
             elif state.get("documents_form_saved") == document.id:
                 saved = _(
-                    "Saved. “Valid from” and “Valid until” apply to this version, everything else to all versions."
+                    "Saved. “Valid from” and “Valid until” apply to this version, and everything else applies to all "
+                    "versions."
                 )
                 st.markdown(f":green[:material/check_circle: {saved}]", width="content")
     if is_saved:
@@ -249,8 +250,8 @@ def draw_ask(identity: Identity, document: Document, collection: Collection, ans
         return
     st.caption(
         _(
-            "Answers come from this document only. Each question here counts as one of your questions and costs "
-            "the same."
+            "Answers come from this document only. Each question here counts as one of your questions and costs the "
+            "same as in the chat."
         )
     )
     with (

@@ -87,10 +87,10 @@ def totals(figures: Sequence[DocumentFigures]) -> str:
         ngettext("**{count} document** ready", "**{count} documents** ready", sum(f.documents for f in ready)),
         count(sum(f.pages for f in ready), "page"),
         count(sum(f.chunks for f in ready), "passage"),
-        _("{cost} spent on reading them", cost=cost),
+        _("{cost} spent on processing", cost=cost),
     ]
     if unpriced:
-        facts.append(_("{documents} without a price", documents=count(unpriced, "document")))
+        facts.append(_("{documents} with no known price", documents=count(unpriced, "document")))
     return " · ".join(facts)
 
 
@@ -579,8 +579,8 @@ def draw_bin(
                 ngettext("Delete {count} document for good?", "Delete {count} documents for good?", len(chosen)),
                 *(f"**{plain(document.title)}** :gray[{plain(document.file_name)}]" for document in picked[:5]),
                 _(
-                    "Pages, passages and files are removed now. What they cost stays in the analytics. This cannot "
-                    "be undone."
+                    "Pages, passages and files are removed now. Their costs stay in the analytics. This cannot be "
+                    "undone."
                 ),
                 action=ngettext("Delete {count} document", "Delete {count} documents", len(chosen)),
                 on_confirm=lambda: on_delete(chosen),

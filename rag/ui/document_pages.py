@@ -158,7 +158,10 @@ def draw_comparison(documents: DocumentLibrary, old: Document, new: Document, di
         place = st.pagination(len(differing), key=f"documents_differing_{new.id}")
     number = differing[min(place, len(differing)) - 1]
     for column, document, words in zip(
-        st.columns(2), (old, new), (_("Version {version}, now", version=old.version), _("The new file")), strict=True
+        st.columns(2),
+        (old, new),
+        (_("Version {version} (current)", version=old.version), _("The new file")),
+        strict=True,
     ):
         with column:
             st.caption(_("{words} · page {number}", words=plain(words), number=number))
@@ -258,7 +261,7 @@ def draw_chunks(document: Document, documents: DocumentLibrary) -> None:
             _("Pages"): lists.texts((pages(c.first_page, c.last_page) for c in chunks), 90),
             _("Tokens"): lists.numbers((c.tokens for c in chunks), 70),
             _("Repeated characters"): lists.numbers(
-                [0, *shared], 75, help_text=_("Characters that are also in the passage before")
+                [0, *shared], 75, help_text=_("Characters repeated from the end of the previous passage")
             ),
             _("Content"): lists.texts((" ".join(c.content.split()) for c in chunks), "large"),
         },
@@ -318,7 +321,7 @@ def chunk_html(chunk: DocumentChunk, before: int, after: int) -> str:
     tail = max(min(after - chunk.start_character + front, len(content)), head)
     pieces = [
         escape(content[:front]),
-        _tinted(content[front:head], _("shared with the passage before")),
+        _tinted(content[front:head], _("shared with the previous passage")),
         escape(content[head:tail]),
         _tinted(content[tail:], _("shared with the next passage")),
     ]

@@ -124,8 +124,8 @@ def draw_meaning(done: int, passages: int) -> None:
         st.caption(
             ":material/translate: "
             + _(
-                "Search by meaning: {done} of {passages} prepared. Questions that use this document's words already "
-                "find it. Questions worded differently find more and more of its passages during the preparation.",
+                "Search by meaning: {done} of {passages} prepared. Questions that use the same words as this "
+                "document already find it. Other questions find more of its passages as the preparation goes on.",
                 done=thousands(done),
                 passages=count(passages, "passage"),
             )
@@ -172,7 +172,7 @@ def draw_reference_steps(
                     _("Text of the document"), height=220, key=f"documents_reference_value_{document.id}"
                 )
                 if chunks:
-                    st.caption(_("This text replaces the present text with its passages and tags."))
+                    st.caption(_("This text replaces the present text, including its passages and tags."))
                 if st.form_submit_button(_("Split into passages"), icon=":material/content_cut:") and text.strip():
                     on_chunk(document, text)
                     st.rerun()
@@ -190,7 +190,8 @@ def draw_reference_steps(
                 icon=":material/scatter_plot:",
                 disabled=not chunks or reference.embedded == chunks,
                 help=_(
-                    "Questions and opinions can use this document as soon as every passage is prepared for the search."
+                    "This document can be used for questions and opinions as soon as every passage is prepared for "
+                    "the search."
                 ),
                 on_click=on_embed,
                 args=(document,),
@@ -202,7 +203,7 @@ ADVICE = {
     Step.EXTRACT: N_("Export the file again from its source and upload it under the same name, or try again."),
     Step.RECOGNISE: N_("Try again. Pages whose text was recognised are kept and not paid for twice."),
     Step.CHUNK: N_("Try again, or delete the document and upload it with another way of splitting."),
-    Step.EMBED: N_("Try again once the provider answers. Finished passages are kept and not paid for twice."),
+    Step.EMBED: N_("Try again when the provider answers. Finished passages are kept and not paid for twice."),
     Step.TAG: N_("Try again. Finished passages are kept and not paid for twice."),
     Step.PUBLISH: N_("Try again. Finished passages are kept and not paid for twice."),
 }
@@ -245,7 +246,7 @@ def draw_trouble(
                     )
                 )
         if document.version > 1:
-            st.caption(_("Answers still come from the version before this one."))
+            st.caption(_("Answers still come from the previous version."))
         with st.container(horizontal=True):
             st.button(
                 _("Read the document again with text recognition") if is_scan and engine else _("Try again"),

@@ -204,7 +204,7 @@ def _choice(collections: Sequence[Collection], collection: Collection) -> Upload
         value=True,
         key="documents_metadata",
         help=_(
-            "Summary, topics and sample questions per document, written by the language model. Its cost is part of "
+            "Summary, topics and sample questions per document, written by the language model. The cost is part of "
             "the estimate."
         ),
     )

@@ -110,8 +110,8 @@ def _draw_collection(identity: Identity, collection: Collection, latest: Reembed
                 key=f"moves_undo_{latest.id}",
                 icon=":material/undo:",
                 help=_(
-                    "Questions are answered with the previous model again. Going back costs nothing for "
-                    "passages that had moved."
+                    "Questions are answered with the previous model again. For passages that had already moved, "
+                    "going back costs nothing."
                 ),
                 on_click=act,
                 args=(lambda: undo(latest),),

@@ -158,8 +158,7 @@ METHOD_HELP: Mapping[ChunkingMethod, str] = {
     "sentences": N_("Splits where a sentence or line ends, into longer passages. For notices and announcements."),
     "recursive": N_("Splits at the largest break available: paragraph, line, sentence or word. Works for any text."),
     "paged": N_(
-        "No passage continues on the next page, so that each citation names exactly one page. For "
-        "guidelines and case law."
+        "Each passage stays within one page, so that each citation names exactly one page. For guidelines and case law."
     ),
     "fixed": N_("Splits at a fixed length, even within a word. For tables and logs without sentences."),
     "professional": N_(
@@ -178,8 +177,8 @@ PDF_TYPES: Mapping[PdfType, str] = {"auto": N_("Auto"), "scanned": N_("Scanned")
 
 
 PDF_TYPE_HELP = N_(
-    "For PDFs. “Auto” recognises the text of pages that are pictures, “Scanned” of every page, “Digital” of no page. "
-    "The estimate includes the cost of text recognition."
+    "For PDFs. “Auto” recognises text only on pages that are pictures, “Scanned” recognises it on every page, and "
+    "“Digital” recognises none. The estimate includes the cost of text recognition."
 )
 
 

@@ -53,8 +53,9 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
     gaps.group_soon(identity.tenant_id)  # Group questions asked before grouping became immediate.
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.caption(
-            _("Questions that the documents do not answer, or whose answers were rated as not helpful, grouped by "
-              "meaning in any wording and language. Add answers to the most frequent ones first."),
+            _("Questions that the documents do not answer, or whose answers were rated as not helpful. Questions "
+              "with the same meaning are grouped, in any wording and language. Add answers to the most frequent ones "
+              "first."),
             width="stretch",
         )  # fmt: skip
         status = choose_word(_("Status"), STATES, key="analytics_gap_state", default="open")
@@ -79,13 +80,13 @@ def draw_gaps(identity: Identity, period: Period, filters: Filters, draw_details
             _("Waiting"): lists.numbers(
                 (gap.waiting or None for gap in rows),
                 65,
-                help_text=_("People who sent this question to a person and are waiting for an answer."),
+                help_text=_("People who asked a person this question and are waiting for an answer."),
             ),
             _("How often"): lists.bars((gap.times for gap in rows), 80),
             _("Before"): lists.numbers(
                 (gap.times_before for gap in rows),
                 62,
-                help_text=_("How often the question was asked in the previous period, for comparison."),
+                help_text=_("For comparison: how often the question was asked in the previous period."),
             ),
             _("Last asked"): lists.times((gap.last_asked_at for gap in rows), 102, with_year=False, with_time=False),
             _("Most similar document"): lists.texts((gap.nearest or "–" for gap in rows), 180),
@@ -247,8 +248,8 @@ def _upload_document(identity: Identity, gap: Gap) -> None:
     running = services()
     collection = next(c for c in running.documents.collections(identity) if c.id == gap.collection_id)
     st.caption(
-        _("The document is added to {collection}. When it is ready, the question counts as answered. People who asked "
-          "to be told see that in their conversations.", collection=plain(collection.name))
+        _("The document is added to {collection}. When it is ready, the question counts as answered, and people who "
+          "asked to be told are told in their conversations.", collection=plain(collection.name))
     )  # fmt: skip
     file = st.file_uploader(_("Document"), key=f"analytics_gap_file_{gap.id}", help=plain(formats_in_words()))
     sent = st.button(_("Upload"), type="primary", disabled=file is None, key=f"analytics_gap_upload_now_{gap.id}")

@@ -139,8 +139,8 @@ def _ask_for_key(keys: ApiKeys, identity: Identity, names: Mapping[UUID, str]) -
             min_value="today",
             key="people_key_expires",
             help=_(
-                "The key stops working at the end of this day (UTC), or when your account is disabled or "
-                "loses its role."
+                "The key stops working at the end of this day (UTC), or earlier if your account is disabled or loses "
+                "its role."
             ),
         )
         st.number_input(
@@ -162,7 +162,7 @@ def _ask_to_revoke(keys: ApiKeys, identity: Identity, key: ApiKey) -> None:
     ask_to_confirm(
         _("Revoke this key?"),
         f"**{plain(key.name)}** :gray[{plain(key.hint)}…]",
-        _("Programs that use this key are refused from their next request on. A revoked key cannot be brought back."),
+        _("From now on, every request with this key is refused. A revoked key cannot be brought back."),
         _("If you revoke the wrong key, make a new key and enter the new key in the program."),
         action=_("Revoke the key of {name}", name=plain(key.name)),
         on_confirm=lambda: keys.revoke(identity, key.id),

@@ -55,7 +55,7 @@ HEADLINE_FIGURES = (
 COUNTED = ("total_ms", "cost")
 #: Explanations for figures with unclear names. For other figures the help is the full name, which a phone cuts off.
 FIGURE_HELP: Mapping[str, str] = {
-    "document_recall": N_("How often the wanted document is among the first five passages found."),
+    "document_recall": N_("How often the expected document is among the first five passages found."),
     "citation_precision": N_("The share of the cited sources that come from the expected document and page."),
     "grounded": N_(
         "The share of the cited sources that support their sentence. Words, figures and dates are compared."

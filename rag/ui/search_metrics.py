@@ -76,17 +76,18 @@ def _draw_changes(searches: Sequence[LoggedSearch]) -> None:
     if reranked is not None:
         with st.container(horizontal=True):
             st.metric(
-                _("Another passage came first afterwards"), percent(reranked.moved),
-                help=_("The share of questions with a second sorting for which it put another passage first."),
+                _("Second sorting put another passage first"), percent(reranked.moved),
+                help=_("Of the questions with a second sorting, the share for which the second sorting put another "
+                       "passage first."),
             )  # fmt: skip
             if reranked.place is not None:
                 st.metric(
-                    _("Earlier place of the passages that are now first"), f"{reranked.place:g}",
-                    help=_("The middle value (median) of the places that these passages had before the second sorting "
-                           "put them first."),
+                    _("Previous place of the passages that are now first"), f"{reranked.place:g}",
+                    help=_("The middle value (median) of the places from which the second sorting moved these "
+                           "passages to the first place."),
                 )  # fmt: skip
             st.metric(
-                _("Best passage came from below place 5"), percent(reranked.far),
+                _("Best passage moved up from below place 5"), percent(reranked.far),
                 help=_("Without the second sorting, these passages might not have been read at all."),
             )  # fmt: skip
         words = ngettext(
@@ -130,7 +131,9 @@ def _draw_by_part(searches: Sequence[LoggedSearch]) -> None:
             _("Similarity of the best passage"): lists.numbers(
                 (group.similarity for group in groups),
                 style="localized",
-                help_text=_("The middle value (median): half of the questions have a higher value, half a lower one."),
+                help_text=_(
+                    "The middle value (median): half of the questions have a higher value, and half have a lower value."
+                ),
             ),
             _("Translated"): [group.translated for group in groups],
             _("Sorted a second time"): [group.reranked for group in groups],
@@ -154,7 +157,7 @@ def _draw_passages(
             _("Document"): lists.texts((use.title for use in uses), 190),
             _("Page"): lists.texts((pages(use.first_page, use.last_page) for use in uses), 75),
             _("Answers"): lists.bars((use.questions for use in uses), 110),
-            _("Cited, but does not say it"): lists.numbers(
+            _("Cited, does not support the answer"): lists.numbers(
                 (use.not_held for use in uses),
                 110,
                 help_text=_("How many answers cite this passage for something that it does not say."),

@@ -62,8 +62,8 @@ READERS = FormField(
     name="readers",
     title=N_("Only groups with access in the source have access here"),
     help=N_(
-        "The groups that may read the folder in the source may also read this collection; groups are matched by name. "
-        "Documents that one of these groups may not read in the source are left out."
+        "The groups that may read the folder in the source may also read this collection. Groups are matched by "
+        "name. If one of these groups may not read a document in the source, the document is left out."
     ),
     kind="switch",
 )
@@ -73,7 +73,7 @@ FOLDER = SourceForm(
     order=100,
     name=N_("Folder on the server"),
     icon=":material/folder:",
-    hint=N_("A folder on the computer that this application runs on, with the folders in it."),
+    hint=N_("A folder on the computer that this application runs on, including its subfolders."),
     fields=(FormField(name="path", title=N_("Path of the folder"), example="/srv/documents", maximum=300),),
     shown=("path",),
 )

@@ -265,7 +265,7 @@ def _draw_links(citation: Citation, anchor: str) -> None:
             st.markdown(f":small[:gray[{more}]]", width="content")
         if original:
             is_post = citation.category or citation.written_on
-            label = _("Original post") if is_post else _("Open at its source")
+            label = _("Original post") if is_post else _("Open at the source")
             _draw_link(label, original, ":material/open_in_new:")
 
 
@@ -279,7 +279,10 @@ def _unsupported_words(citation: Citation) -> str:
     first = citation.unsupported[0]
     if len(first) > UNSUPPORTED_CHARACTERS:
         first = first[:UNSUPPORTED_CHARACTERS].rsplit(" ", 1)[0] + " …"
-    return _("Check this part of the answer. This page does not say it in the same way: “{first}”", first=plain(first))
+    return _(
+        "Check this part of the answer, because this page does not say it in the same way: “{first}”",
+        first=plain(first),
+    )
 
 
 def written_day(day: str) -> str:

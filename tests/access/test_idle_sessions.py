@@ -58,7 +58,7 @@ def test_the_sign_in_page_says_that_nothing_was_done(
 ) -> None:
     token = access.sessions.start(person)
     last_act(database, IDLE_MINUTES + 1)
-    said = f"You were signed out because nothing was done for {IDLE_MINUTES} minutes."
+    said = f"You were signed out because you were not active for {IDLE_MINUTES} minutes."
     assert said in client_of(token).get("/login?ended=1").text
     access.sessions.end(token)
     with database.transaction("demo") as connection:

@@ -73,7 +73,7 @@ def test_the_only_administrator_gets_a_new_password_without_the_old_one(data_dir
     assert made.returncode == 0, made.stderr
     token = made.stdout.partition("/set-password?token=")[2].split()[0]
     unknown = run(data_dir, "password-link", "lost", "bob@lost.example")
-    assert (unknown.returncode, "Nobody of lost has the address bob@lost.example." in unknown.stderr) == (1, True)
+    assert (unknown.returncode, "No account of lost has the address bob@lost.example." in unknown.stderr) == (1, True)
     nowhere = run(data_dir, "password-link", "nowhere", "ada@lost.example")
     assert (nowhere.returncode, "There is no tenant nowhere." in nowhere.stderr) == (1, True)
     parts = connect_services(settings)

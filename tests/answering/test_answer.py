@@ -331,7 +331,7 @@ def test_a_program_that_is_interrupted_leaves_a_question_that_was_stopped(desk: 
     [
         pytest.param(
             ProviderKeyRejected(),
-            "OpenAI rejected its API key. The key has to be replaced on the page Set-up.",
+            "OpenAI rejected the API key. An administrator has to replace the key on the page Set-up.",
             id="key",
         ),
         pytest.param(ProviderQuotaExhausted(), QUOTA_EXHAUSTED.format(provider="OpenAI"), id="quota"),

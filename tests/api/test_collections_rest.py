@@ -31,7 +31,7 @@ def test_a_collection_is_made_configured_and_deleted(api: Api) -> None:
     for name in ({}, {"name": "Bindery"}):
         refused = caller.delete(one, params={"forGood": "true", **name})
         assert (refused.status_code, refused.json()["detail"]) == (
-            422, "Type the collection's name, Bindery rules, to delete it."
+            422, "To delete the collection, type its name, Bindery rules."
         )  # fmt: skip
     assert caller.delete(one).status_code == 204
     assert caller.delete(one, params={"forGood": "true", "name": "Bindery rules"}).status_code == 204

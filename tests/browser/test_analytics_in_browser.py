@@ -180,7 +180,7 @@ def test_a_row_of_who_asks_narrows_every_figure_to_it(
     with tab.expect_download() as saved:
         tab.get_by_role("button", name="Save as PDF").click()
     report = " ".join(" ".join(page.extract_text() for page in PdfReader(saved.value.path()).pages).split())
-    assert f"only some of the questions: {name}" in report
+    assert f"only questions that match the filters: {name}" in report
     assert f"{questions} (before" in report
 
 

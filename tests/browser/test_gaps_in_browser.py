@@ -36,7 +36,7 @@ def test_a_document_uploaded_from_a_gap_solves_it_and_the_asker_reads_so(browser
         upload.click()
         dialog = page.get_by_role("dialog")
         expect(
-            dialog.get_by_text("People who asked to be told see that in their conversations", exact=False)
+            dialog.get_by_text("people who asked to be told are told in their conversations", exact=False)
         ).to_be_visible()
         dialog.locator("input[type=file]").set_input_files(
             {"name": "parking permits.md", "mimeType": "text/markdown", "buffer": ANSWER.encode()}

@@ -112,7 +112,7 @@ def test_a_place_is_checked_followed_and_synced_again(followed: Followed, tab: P
     expect(cells(tab, "2 added")).not_to_have_count(0)
     expect(cells(tab, place.name)).not_to_have_count(0)
     # It goes on by itself where that is wanted, and nobody sees the keys again.
-    tab.get_by_role("combobox", name="How often it is synced").click()
+    tab.get_by_role("combobox", name="How often the source is synced").click()
     tab.get_by_role("option", name="Every day").click()
     expect(tab.get_by_text("Next sync: in")).to_be_visible()
     for secret in place.secrets:

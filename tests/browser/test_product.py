@@ -243,7 +243,7 @@ def test_a_wrong_key_is_said_in_plain_words(product: Product, page: Page, shared
     try:
         page.goto(product.address)
         ask(page, "Where may visitors park their cars?")
-        expect(page.get_by_text("rejected its API key", exact=False).first).to_be_visible()
+        expect(page.get_by_text("rejected the API key", exact=False).first).to_be_visible()
         assert page.get_by_text("Traceback").count() == 0
     finally:
         shared_standin.accepted_key = None

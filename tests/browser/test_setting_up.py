@@ -142,7 +142,7 @@ def test_what_one_person_can_read_is_on_their_card(company: tuple[Product, Brows
     expect(cells(tab, "mary@example.com")).not_to_have_count(0)
     reads = tab.get_by_text("What this person can read")
     click_row(tab, 0, BOX, reads)
-    until_shown(reads.click, tab.get_by_text("Employees see their own conversations only."))
+    until_shown(reads.click, tab.get_by_text("Employees see only their own conversations."))
     expect(cells(tab, "Everybody may read it")).not_to_have_count(0)
 
 

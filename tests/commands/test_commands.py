@@ -172,7 +172,7 @@ def test_what_comes_of_a_question_is_told_by_the_status_and_standard_error(
     assert whole.stdout.startswith("The documents say: ")
     provider_standin.reply("The documents say: By rule 7.7, office 49 closes at 18:49 [1]. It has 812 lifts [1].")
     doubted = command(*ask)
-    assert doubted.stderr == "Check this sentence. Its source does not say this: “It has 812 lifts”\n"
+    assert doubted.stderr == "Check this sentence, because its source does not support it: “It has 812 lifts”\n"
     provider_standin.reply("Page seven says [1] and", finish_reason="length")
     cut = command(*ask)
     assert (cut.returncode, cut.stderr.splitlines()[-1]) == (3, TOO_LONG)
@@ -261,7 +261,7 @@ def test_a_collection_is_made_configured_listed_and_deleted(command: Command) ->
     assert command("collection", "list", "--bin", "--tenant", "demo").stdout.endswith("  Rules\n")
     assert command("collection", "restore", "Rules", "--tenant", "demo").stdout == "Rules is back.\n"
     refused = command("collection", "delete", "Rules", "--for-good", "--tenant", "demo")
-    assert (refused.returncode, refused.stderr) == (1, "Type the collection's name, Rules, to delete it.\n")
+    assert (refused.returncode, refused.stderr) == (1, "To delete the collection, type its name, Rules.\n")
     for_good = ("collection", "delete", "Rules", "--for-good", "--confirm", "Rules", "--tenant", "demo")
     assert command(*for_good).stdout == "Rules is deleted for good.\n"
     for place in ((), ("--bin",)):

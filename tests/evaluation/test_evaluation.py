@@ -75,7 +75,7 @@ def test_golden_questions_are_read_from_csv_and_from_lines_of_json() -> None:
         ("{", "Line 1 is not a JSON object"),
         ("[1]", "Line 1 is not a JSON object"),
         ('{"question": " "}', "Question 1 is empty"),
-        ('{"question": "x", "page": "three"}', "a page is a number"),
+        ('{"question": "x", "page": "three"}', "the page has to be a number"),
     ):
         with pytest.raises(InvalidInput, match=sentence):
             parse_golden(text, is_csv=False)

@@ -145,7 +145,7 @@ def test_titles_and_help_of_settings_are_in_the_catalogues() -> None:
     template = catalogues.template()
     for text in (
         "Passage size",
-        "The largest length of a passage. Long passages keep more of the text around a fact; "
+        "The maximum length of a passage. Long passages keep more of the text around a fact; "
         "short passages are found more exactly.",
         "characters",
         "HR documents",

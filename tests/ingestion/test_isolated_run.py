@@ -65,7 +65,7 @@ def test_a_file_that_ends_every_process_is_set_aside_and_keeps_no_other_from_its
         queue.stop_worker()
     found = library.get("demo", poison.id)
     assert found.status == DocumentStatus.FAILED
-    assert "again and again, so it is no longer tried" in found.message
+    assert "several times, so it was given up" in found.message
     assert library.get("demo", other.id).status == DocumentStatus.ESTIMATED
     deadly.resume()
     library.retry(admin, poison.id)

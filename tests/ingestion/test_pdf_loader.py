@@ -236,7 +236,7 @@ def test_a_page_that_pdfium_does_not_find_is_read_by_pypdf_and_says_so() -> None
     assert (first.text, first.warnings) == ("One", ())
     assert second.text == "Two"
     assert second.warnings == (
-        "Read by a second program (pypdf), because the text that the first program found could not be read.",
+        "A second program (pypdf) read this page, because the text found by the first program could not be read.",
     )
 
 

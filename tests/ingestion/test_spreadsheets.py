@@ -308,7 +308,7 @@ def test_workbooks_are_told_by_their_content_and_a_wrong_name_is_named() -> None
         ),
         (xlsx_file({"a": BANDS}), "a.txt", "an Excel workbook (.xlsx). Rename the file so that its name ends in .xlsx"),
     ]:
-        with pytest.raises(FileNotAsNamed, match=r"This file is called \.\w+, but it is ") as caught:
+        with pytest.raises(FileNotAsNamed, match=r"The name of this file ends in \.\w+, but the file is ") as caught:
             check(content, name)
         assert told in caught.value.message
 

@@ -580,7 +580,9 @@ def test_the_search_is_drawn_with_scores_changes_and_errors(
     assert not page.exception
     assert not page.metric[0].value.startswith("–")
     assert len(page.get("plotly_chart")) == 1
-    assert {"Another passage came first afterwards", "Best passage came from below place 5"} <= set(metrics(page))
+    assert {"Second sorting put another passage first", "Best passage moved up from below place 5"} <= set(
+        metrics(page)
+    )
     page.segmented_control("analytics_score").set_value("score").run()
     page.segmented_control("analytics_search_by").set_value("group").run()
     assert not page.exception

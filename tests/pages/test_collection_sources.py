@@ -121,7 +121,7 @@ def test_an_account_is_followed_synced_and_left_with_its_documents_kept(
         ("folder", "/etc", "may not be followed"),
         ("folder", " ", "Fill in this field: Folder on the server."),
         ("github", "", "Fill in this field: GitHub account or repository."),
-        ("github", "o" * 301, "cannot be this long: it has to be a text of at most 300 characters."),
+        ("github", "o" * 301, "cannot be this long. Enter a text of at most 300 characters."),
     ],
     ids=["not_allowed", "blank", "empty", "too_long"],
 )

@@ -34,7 +34,7 @@ def test_a_file_that_is_not_what_its_name_says_is_refused_with_what_it_is(page: 
     page.file_uploader[0].upload("rules.html", hostile.leave_policy(), "text/html").run()
     assert not page.exception
     assert (
-        "This file is called .html, but it is a PDF. "
+        "The name of this file ends in .html, but the file is a PDF. "
         "Rename the file so that its name ends in .pdf, and upload it again."
     ) in texts(page)
     assert running.documents.list("demo") == []
@@ -51,7 +51,7 @@ def test_an_archive_is_taken_apart_and_what_cannot_be_read_is_named(page: AppTes
     kinds = {d.file_name: d.mime_type for d in running.documents.list("demo")}
     assert kinds == {"parking.txt": "text/plain", "rules.pdf": "application/pdf"}
     assert "broken.html" in texts(page)
-    assert "it holds no text" in texts(page)
+    assert "the file holds no text" in texts(page)
 
 
 def test_why_a_file_of_an_archive_was_left_out_is_said_in_its_readers_language(

@@ -170,7 +170,7 @@ def test_an_empty_library_says_what_to_do(page: AppTest) -> None:
 
     assert not page.exception
     assert "No documents yet" in words(page)
-    assert r"**0 documents** ready · 0 pages · 0 passages · \$0\.00 spent on reading them" in words(page)
+    assert r"**0 documents** ready · 0 pages · 0 passages · \$0\.00 spent on processing" in words(page)
 
 
 def test_how_many_passages_are_compared_by_meaning_is_shown_until_all_are(
@@ -251,7 +251,7 @@ def test_the_samples_can_be_deleted_together_once_there_are_documents_of_ones_ow
 
     own = add("Handbook of our own", "completed")
     page.run()
-    assert "11 samples from an invented company are still here" in words(page)
+    assert "11 sample documents from an invented company are still here" in words(page)
     page.button(key="documents_samples_delete").click().run()
 
     assert not page.exception
@@ -294,11 +294,11 @@ def test_what_people_add_themselves_stays_when_the_samples_are_deleted(
         added(board, b"Our notice of the day, which is long enough to be read.", "notice.txt"),
     }
     page.run()
-    assert "12 samples from an invented company are still here" in words(page)
+    assert "12 sample documents from an invented company are still here" in words(page)
     newer = added(collection, SAMPLES[2].read(), guide.file_name)
     assert app_services.documents.get("demo", newer).version == 2
     page.run()
-    assert "11 samples from an invented company are still here" in words(page)
+    assert "11 sample documents from an invented company are still here" in words(page)
     page.button(key="documents_samples_delete").click().run()
 
     assert not page.exception
@@ -708,7 +708,7 @@ def test_the_table_shows_every_document_and_an_unknown_price_as_unpriced(page: A
     assert list(table["Cost"]) == ["–", "price not known", "$0.0019"]
     assert list(table["File name"]) == ["Old scan.pdf", "Travel.pdf", "Handbook.pdf"]
     assert list(table["Owner"]) == ["Admin"] * 3
-    assert r"\$0\.0019 spent on reading them · 1 document without a price" in words(page)
+    assert r"\$0\.0019 spent on processing · 1 document with no known price" in words(page)
 
 
 def test_the_table_is_filtered_by_name_and_status(page: AppTest, add: Add) -> None:

@@ -141,7 +141,7 @@ def test_page_csv_pdf_and_report_say_what_the_ledger_holds(
     report = app_services.scheduled_work.digest("demo", month.period, sales)
     assert 0 < of_sales.questions < len(month.asked)
     assert f"{of_sales.questions:,} (before" in report.as_text()
-    assert report.title == f"{digest.title}, only some of the questions"
+    assert report.title == f"{digest.title}, only questions that match the filters"
 
     exported = app_services.analytics.export_csv("demo", month.period, Filters(), QuestionFilters())
     rows = list(csv.DictReader(io.StringIO(exported.decode("utf-8-sig"))))

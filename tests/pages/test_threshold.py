@@ -74,7 +74,7 @@ def test_a_threshold_is_measured_and_shown_with_its_day_and_its_passages(
     shown = texts(page)
     assert f"at least {kept.calibrated_threshold:.3f}. This value was measured on this collection." in shown
     assert f"on {kept.calibrated_at.day} {kept.calibrated_at:%b %Y}" in shown
-    assert f"on {kept.calibrated_passages} passages of this collection with text-embedding-3-small by OpenAI" in shown
+    assert f"by OpenAI, 1,536 dimensions, using {kept.calibrated_passages} passages of this collection" in shown
     assert page.button("collections_calibrate").label == "Measure again"
 
 

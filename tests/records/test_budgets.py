@@ -215,7 +215,7 @@ def test_a_budget_asks_before_more_is_spent_and_goes_on_when_told_to(
     assert parts.budgets.asking(admin) is None
     answered(parts, collection, admin)
     assert len(provider_standin.requests) > calls
-    with pytest.raises(InvalidInput, match=r"Ask people to confirm .* cannot be 101: it has to be a whole number"):
+    with pytest.raises(InvalidInput, match=r"Ask people to confirm .* cannot be 101. Enter a whole number"):
         validated(BudgetShares, {"ask_percent": 101})
 
 
@@ -282,7 +282,7 @@ def test_what_nobody_is_asked_about_waits_for_a_yes_where_it_would_break_the_bud
         document = parts.documents.get(admin, added(name, is_synced=is_synced))
         assert document.status == "estimated"
         assert Decimal(str((document.estimate or {})["total"])) > 0
-        assert "left in the company's budget" in document.message
+        assert "that remains in the company's budget" in document.message
 
     parts.budgets.set(admin, "company", "10")
     confirmed = parts.documents.confirm(admin, document.id)

@@ -65,7 +65,7 @@ def test_the_report_of_a_document_names_it_and_says_nothing_of_gaps(app_services
     period = Period.of_days(7, until=datetime.now(UTC).date())
     of_one = Filters(document_id=uuid4(), user_group="Utrecht")
     report = app_services.scheduled_work.digest("demo", period, of_one, chosen=["Leave policy", "Utrecht"])
-    assert report.title.endswith("only some of the questions: Leave policy · Utrecht")
+    assert report.title.endswith("only questions that match the filters: Leave policy · Utrecht")
     assert "Not answered yet" not in report.as_text()
     whole = app_services.scheduled_work.digest("demo", period)
     assert "a part" not in whole.title

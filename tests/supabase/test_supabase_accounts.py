@@ -292,7 +292,7 @@ def test_an_invitation_takes_nobody_from_another_company_at_supabase(
     assert token is not None
     squatter = identity_of(accounts.create_first_admin(token, "admin@other.example", "Other", PASSWORD))
     _, link = accounts.invite(squatter, EMAIL, "Person")
-    with pytest.raises(InvalidInput, match="Supabase does not take this address"):
+    with pytest.raises(InvalidInput, match="Supabase does not accept this address"):
         accounts.set_password_by_link(link.partition("token=")[2], "the squatter's password")
     for number in range(3):
         with pytest.raises(WrongPassword):

@@ -38,10 +38,15 @@ def words(profile: Profile, providers: Providers) -> str:
             "repeats 200",
         ),
         (HR, "The best 5 of the 20 found are used for the answer."),
-        (HR, "Questions are searched in the language they are asked in. Answers quote the documents word for word"),
+        (
+            HR,
+            "The search uses each question in the language in which it was asked. "
+            "Answers quote the documents word for word",
+        ),
         (
             NOTICES,
-            "Questions are searched in the language they are asked in. Answers quote the documents word for word",
+            "The search uses each question in the language in which it was asked. "
+            "Answers quote the documents word for word",
         ),
         (
             NOTICES,
@@ -63,7 +68,7 @@ def test_a_profile_says_what_it_means(bare: Providers, profile: Profile, sentenc
 @pytest.mark.parametrize(
     ("profile", "sentence"),
     [
-        (HR, "are translated by gpt-4o-mini before they are searched. Answers are in the question's language."),
+        (HR, "are translated by gpt-4o-mini before the search. Answers are in the question's language."),
         (NOTICES, "Answers are in Korean unless asked otherwise."),
     ],
 )
@@ -131,5 +136,5 @@ def test_what_is_shown_for_editing_reads_back_as_it_was(profile: Profile) -> Non
     ("name", "text"), [("recency_steps", "7 days"), ("year_boosts", "x"), ("category_boosts", "a = b")]
 )
 def test_a_line_that_cannot_be_read_is_named(name: str, text: str) -> None:
-    with pytest.raises(InvalidInput, match="cannot be read at"):
+    with pytest.raises(InvalidInput, match="cannot be read"):
         value_from(SETTINGS[name], text)

@@ -69,7 +69,7 @@ def test_a_word_of_two_meanings_has_a_translation_for_each() -> None:
 
 
 def test_numbers_in_an_error_are_written_as_its_reader_does() -> None:
-    sentence = "The answer has 20,001 characters; at most 20,000 are taken. Upload a document instead."
+    sentence = "The answer has 20,001 characters; at most 20,000 are accepted. Upload a document instead."
     with speaking("de"):
         assert "20.001" in translated(sentence)
         assert "20,0" not in translated(sentence)

@@ -66,15 +66,17 @@ def require_as_named(loader: Loader, content: bytes, file_name: str) -> None:
         is_same = other.loads == loader.loads or (other.pillow_format and loader.pillow_format)
         if (is_other or is_markup) and not is_same:
             hint = f"Rename the file so that its name ends in {other.endings[0]}, and upload it again."
-            raise FileNotAsNamed(f"This file is called {ending}, but it is {other.named}. {hint}")
+            raise FileNotAsNamed(f"The name of this file ends in {ending}, but the file is {other.named}. {hint}")
     if not loader.is_text:
         return
     for signature, means in FOREIGN_SIGNATURES:
         if content.startswith(signature):
-            hint = "Save it as a PDF or as text and upload that."
-            raise FileNotAsNamed(f"This file is called {ending}, but it is {means}. {hint}")
+            hint = "Save the file as a PDF or as text and upload the new file."
+            raise FileNotAsNamed(f"The name of this file ends in {ending}, but the file is {means}. {hint}")
     if _is_binary(content):
-        raise FileNotAsNamed(f"This file is called {ending}, but it holds no text. Check that it is the right file.")
+        raise FileNotAsNamed(
+            f"The name of this file ends in {ending}, but the file holds no text. Check that it is the right file."
+        )
 
 
 def _is_binary(content: bytes) -> bool:

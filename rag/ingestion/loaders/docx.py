@@ -66,7 +66,9 @@ def require_docx(content: bytes, limits: ExtractionLimits) -> None:
     """Raise the fitting `DocumentError` unless the file is a valid package."""
     require_unprotected(content)
     if content.startswith(COMPOUND):
-        raise FileDamaged("This document is in Word's format of before 2007. Save it as .docx and upload that.")
+        raise FileDamaged(
+            "This document is in the Word format used before 2007. Save it as .docx and upload the new file."
+        )
     require_package(content, limits, WordPackage)
 
 

@@ -32,7 +32,9 @@ from rag.types import Page, Section
 
 NO_TEXT = "This mail has no text of its own."
 NO_MAIL = "This file holds no mail. Check that it is the right file."
-LONG_HEAD = "The header of this mail is longer than 1 MB. Save the mail again in your mail program and upload that."
+LONG_HEAD = (
+    "The header of this mail is longer than 1 MB. Save the mail again in your mail program and upload the new file."
+)
 TOO_DEEP = "The parts of this mail are nested too deeply to be read."
 CUT_OFF = "Part of this mail is nested too deeply to be read and was left out."
 ENCRYPTED = "This mail is encrypted. Open it in your mail program, save its text and upload the text."

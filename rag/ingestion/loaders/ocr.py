@@ -58,7 +58,9 @@ TESSERACT_LANGUAGES = {
 #: two marks, and reports no doubt.
 VIETNAMESE, VIETNAMESE_SHARE = re.compile("[ươƯƠ]"), 0.005
 RECOGNISED = N_("Read by text recognition ({engine}).")
-ADDED = N_("Text + recognised: its pictures were read by text recognition ({engine}); their text is at the end.")
+ADDED = N_(
+    "Text + recognised: text recognition ({engine}) also read the pictures of this page. Their text is at the end."
+)
 NOTHING_ADDED = N_("Text recognition ({engine}) found no further text in the pictures of this page.")
 #: A line is known if the page's text has this share of its runs of words, because a letter may be misread.
 LEAST_IN_TEXT, RUN = 0.5, 3

@@ -116,7 +116,7 @@ def unreadable_reason(text: str) -> str:
     if undefined / visible > 0.05:
         return N_("holds characters without a meaning")
     if len(LATIN_SYMBOLS.findall(text)) / visible > 0.12:
-        return N_("is in an encoding the file does not name")
+        return N_("is in a character encoding that the file does not name")
     if categories["Mn"] and _stray_accents(text) / visible > 0.05:
         return N_("has accents without letters")
     if len(unusual) / visible > 0.1 and _mixed_fraction(text) > 0.15:

@@ -58,11 +58,13 @@ from rag.types import Page, PageMark
 
 #: Bytes from the start in which readers look for the PDF mark; a few files have bytes before it.
 MAGIC_WITHIN = 1024
-XFA = N_("This is a form in the format XFA, whose fields were not read. Print it to a PDF, and upload that.")
+XFA = N_(
+    "This is a form in the format XFA, whose fields were not read. Print the form to a PDF and upload the new file."
+)
 CUT_OFF = "The file ends without its end mark: its last part may be missing."
 #: The most attachments counted.
 MOST_ATTACHMENTS = 1000
-SECOND_ENGINE = "Read by a second program (pypdf), because the text that the first program found {reason}."
+SECOND_ENGINE = "A second program (pypdf) read this page, because the text found by the first program {reason}."
 NOT_HAD = N_("could not be read")
 UNREADABLE = "The text of this page cannot be used: it {reason}."
 #: Pages after which pypdf's cache is emptied; objects used later are read again.

@@ -241,7 +241,7 @@ TRANSPOSITIONS = {
     5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_270, 7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }  # fmt: skip
-DAMAGED = "This picture is damaged and cannot be opened. Save it again and upload that."
+DAMAGED = "This picture is damaged and cannot be opened. Save it again and upload the new file."
 
 
 def check_picture(content: bytes, options: LoadOptions) -> CheckedFile:
@@ -346,5 +346,6 @@ def frame_of(picture: Image.Image, number: int, *, scale: float) -> Image.Image:
 
 def too_large() -> FileTooLarge:
     return FileTooLarge(
-        f"This picture has more than {MOST_PIXELS // 1_000_000} million pixels. Save it smaller and upload that."
+        f"This picture has more than {MOST_PIXELS // 1000000} million pixels. Save it in a smaller size and upload "
+        f"the new file."
     )

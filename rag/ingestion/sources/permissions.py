@@ -61,8 +61,8 @@ def require_groups(readers: Readers) -> Readers:
     """
     if not readers.is_everybody and not readers.names:
         raise InvalidInput(
-            "At the source, only individual people may read this folder, and no group. Give a group access there. "
-            "Or follow the folder without taking over its permissions, and choose the groups here."
+            "At the source, only individual people may read this folder, not groups. Give a group access there. Or "
+            "follow the folder without taking over its permissions, and choose the groups here."
         )
     return readers
 

@@ -210,7 +210,8 @@ class Syncs:
             return {**source.settings, **json.loads(self._locker.decrypt(source.secrets.encode()))}
         except InvalidToken as exc:
             raise InvalidInput(
-                "The keys of this source cannot be read any more. Stop following it, and follow it again with its keys."
+                "The keys of this source cannot be read any more. Stop following the source, then follow it again "
+                "and enter its keys."
             ) from exc
 
     @property
@@ -423,7 +424,7 @@ class Syncs:
             return None
         if sum(stored.settings.get("readers") in (True, "true") for stored in self.sources(collection)) > 1:
             raise InvalidInput(
-                "Two sources of this collection decide who may read it. Make a separate collection for each source."
+                "Two sources decide who may read this collection. Make a separate collection for each source."
             )
         return groups
 

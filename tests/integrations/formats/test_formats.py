@@ -49,7 +49,7 @@ def test_a_file_is_told_by_its_content_and_a_wrong_name_is_named(loader: Loader)
         if other.loads != loader.loads and not loader.pillow_format:
             with pytest.raises(FileNotAsNamed, match=r"Rename the file so that its name ends in") as refused:
                 check(content, f"a{other.endings[0]}")
-            assert f"it is {loader.named}" in refused.value.message
+            assert f"the file is {loader.named}" in refused.value.message
 
 
 @pytest.mark.parametrize("without", CONTRIBUTED, ids=name_of, indirect=True)

@@ -48,8 +48,8 @@ ANSWER_SECONDS = 180.0
 MENTION = re.compile(r"<@[A-Z0-9]+>")
 THUMB = re.compile(r"^rate_[01]$")
 STRANGER = N_(
-    "I do not know your e-mail address. Ask an administrator of HR Assistant to add you to People with the address "
-    "that you have in Slack."
+    "I do not know your e-mail address. Ask an administrator of HR Assistant to add you on the page People, with the "
+    "address that you have in Slack."
 )
 
 

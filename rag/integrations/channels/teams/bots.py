@@ -86,7 +86,9 @@ class TeamsBots:
         if len(secret) > LONGEST_SECRET or not re.fullmatch(r"[!-~]*", secret):
             raise InvalidInput("This is not a client secret. A client secret is one line of letters, digits and signs.")
         if GUID.fullmatch(secret.lower()):
-            raise InvalidInput("This is the id of the client secret. Copy its value, in the column beside it.")
+            raise InvalidInput(
+                "This is the id of the client secret. Copy the value instead, from the column beside it."
+            )
         try:
             self._database.fetch_value(
                 identity,

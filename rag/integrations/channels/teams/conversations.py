@@ -69,8 +69,8 @@ CALL_SECONDS = 20.0
 QUIET = timedelta(hours=8)
 MOST_AT_ONCE = 200
 STRANGER = N_(
-    "I do not know your e-mail address. Ask an administrator of HR Assistant to add you to People with the address "
-    "that you have in Teams."
+    "I do not know your e-mail address. Ask an administrator of HR Assistant to add you on the page People, with the "
+    "address that you have in Teams."
 )
 HELLO = N_(
     "Ask me about your company's documents. Each answer names its sources. Write “new” to begin a new conversation."

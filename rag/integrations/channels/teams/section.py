@@ -23,8 +23,8 @@ from rag.ui.widgets import name_labels, red
 
 PROBLEM = "programs_teams_problem"
 ABOUT = N_(
-    "People ask in Teams and get the answer with its sources in Teams. In a chat, answers use what this person may "
-    "read. In a channel, answers use what everybody in the company may read."
+    "People ask in Teams and get the answer with its sources in Teams. In a chat, answers use what the person who "
+    "asks may read. In a channel, answers use only what everybody in the company may read."
 )
 STEPS = (
     N_("In the [Azure portal](https://portal.azure.com), make a resource *Azure Bot* of the type *Single tenant*."),
@@ -66,8 +66,8 @@ def _draw_steps(base: str) -> None:
             if not base.startswith("https://"):
                 st.warning(
                     _(
-                        "Teams reaches addresses with https:// only. Ask the operator of this installation to set its "
-                        "public address (RAG_PUBLIC_URL)."
+                        "Teams can reach only addresses that begin with https://. Ask the operator of this "
+                        "installation to set such a public address (RAG_PUBLIC_URL)."
                     ),
                     icon=":material/warning:",
                 )
@@ -76,7 +76,7 @@ def _draw_steps(base: str) -> None:
 def _draw_form(bots: TeamsBots, identity: Identity, bot: TeamsBot | None, collections: Sequence[Collection]) -> None:
     state = st.session_state
     labels = name_labels(
-        {None: _("Each person's own collection"), **{collection.id: collection.name for collection in collections}}
+        {None: _("Each person's default collection"), **{collection.id: collection.name for collection in collections}}
     )
     choices = [None, *(collection.id for collection in collections)]
     chosen = choices.index(bot.collection_id) if bot is not None and bot.collection_id in choices else 0
@@ -114,9 +114,10 @@ def _draw_form(bots: TeamsBots, identity: Identity, bot: TeamsBot | None, collec
             help=_("The collection for new conversations in Teams."),
         )  # fmt: skip
         st.text_input(
-            _("Other directories whose people are answered"), " ".join(bot.directories[1:]) if bot else "",
+            _("Other directories whose people get answers"), " ".join(bot.directories[1:]) if bot else "",
             key="programs_teams_others", placeholder=_("None"), autocomplete="off",
-            help=_("Directory (tenant) ids, separated by spaces. People from other directories get no answer."),
+            help=_("Directory (tenant) ids, separated by spaces. Only people from these directories and from your "
+                   "own get answers."),
         )  # fmt: skip
         st.form_submit_button(_("Save"), type="primary", icon=":material/save:", on_click=keep)
 

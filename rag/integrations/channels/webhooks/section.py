@@ -21,7 +21,7 @@ from rag.ui.widgets import dialog, draw_head, draw_secret, red, words_of
 
 ABOUT = N_(
     "A webhook informs another program at once when something happens here: it sends a signed message to an address. "
-    "A message that is not accepted is sent again for about a day."
+    "If a message is not accepted, further attempts follow for about a day."
 )
 STATES = {"waiting": N_("Waiting"), "delivered": N_("Delivered"), "failed": N_("Failed")}
 ERROR = "programs_error"

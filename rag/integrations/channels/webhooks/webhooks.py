@@ -289,10 +289,12 @@ class Webhooks:
             parts = urlsplit(address.strip())
             host, _ = (parts.hostname or "").lower(), parts.port
         except ValueError:
-            raise InvalidInput("The address cannot be read. It looks like https://example.com/hook.") from None
+            raise InvalidInput(
+                "The address cannot be read. Enter an address such as https://example.com/hook."
+            ) from None
         is_text = address.strip().isascii() and address.strip().isprintable()
         if not host or not is_text or parts.username is not None or parts.scheme not in ("http", "https"):
-            raise InvalidInput("An address looks like https://example.com/hook, without a name or a password in it.")
+            raise InvalidInput("Enter an address such as https://example.com/hook, without a user name or password.")
         if self._is_listed(address):
             return
         if parts.scheme != "https":

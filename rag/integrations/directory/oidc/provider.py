@@ -218,9 +218,9 @@ class OpenIdProvider:
         metadata = self._fetch(self.issuer.rstrip("/") + "/.well-known/openid-configuration", FRESH_SECONDS)
         if metadata.get("issuer") != self.issuer:
             raise ProviderAnswerInvalid(
-                "The sign-in service gives itself another name than OIDC_ISSUER. An administrator has to set "
-                "OIDC_ISSUER to exactly this name. With Entra ID, OIDC_ISSUER is the address of your own "
-                "organisation, not the address for all organisations."
+                "The name that the sign-in service gives itself differs from OIDC_ISSUER. An administrator has to "
+                "set OIDC_ISSUER to exactly the name that the service uses. With Entra ID, OIDC_ISSUER is the "
+                "address of your own organisation, not the address for all organisations."
             )
         return metadata
 
@@ -280,7 +280,7 @@ NOT_OF_AN_ORGANISATION = (
 )
 TOO_MANY_GROUPS = (
     "You are in so many groups that the sign-in service does not list them. In that service, an administrator has to "
-    "limit the listed groups to those of this application, or give this application roles."
+    "limit the listed groups to those of this application, or define roles for this application."
 )
 NO_GROUP = "None of your groups may sign in here. Ask an administrator."
 #: Anybody can open a Google account with their company's address; only with the claim `hd` is it the company's own

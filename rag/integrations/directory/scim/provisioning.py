@@ -40,8 +40,8 @@ LAST_ADMINISTRATOR = (
 )
 PRIVILEGED_ADDRESS = (
     "A directory may not change the address of an administrator or manager, because whoever signs in with the new "
-    "address would get their rights. Make the person an employee on the page People, let the directory change the "
-    "address, and give the role back."
+    "address would get that person's rights. Make the person an employee on the page People, let the directory "
+    "change the address, and give the role back."
 )
 #: The id of a new group or person.
 NEW = UUID(int=0)
@@ -265,7 +265,9 @@ class Provisioning:
         try:
             members = list({UUID(member) for member, _name in group.members})
         except ValueError as exc:
-            raise InvalidInput("Each member of a group has to be a person, given by the id from this service.") from exc
+            raise InvalidInput(
+                "Each member of a group has to be a person, identified by the id that this service gave."
+            ) from exc
         row = connection.execute(queries["count_people_of"], {"members": members}).fetchone()
         if row is None or row[0] != len(members):
             raise InvalidInput("A member of this group has no account here. Groups inside groups are not supported.")

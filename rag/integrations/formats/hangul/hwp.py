@@ -114,7 +114,7 @@ def _paragraphs_text(content: bytes) -> str:
     with OleFileIO(io.BytesIO(content)) as file:
         properties = int.from_bytes(file.openstream("FileHeader").read(40)[36:], "little")
         if properties & LOCKED:
-            raise FileDamaged("This document is locked for distribution. Save it as PDF and upload that.")
+            raise FileDamaged("This document is locked for distribution. Save it as a PDF and upload the PDF.")
         streams = (file.openstream(name).read() for name in file.listdir() if name[0] == "BodyText")
         unpacked = (zlib.decompress(stream, -zlib.MAX_WBITS) if properties & PACKED else stream for stream in streams)
         return " ".join(text for records in unpacked for text in _texts(records))

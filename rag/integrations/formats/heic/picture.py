@@ -10,7 +10,7 @@ import pi_heif
 from rag.errors import FileKindUnknown
 from rag.sandbox.child_process import threads_allowed
 
-WITHOUT_THREADS = "This is a picture in the format of phones (HEIC). Save it as JPEG and upload that."
+WITHOUT_THREADS = "This picture is in a format that phones use (HEIC). Save it as JPEG and upload the new file."
 pi_heif.register_heif_opener(thumbnails=False, depth_images=False, aux_images=False, decode_threads=0)
 
 

@@ -19,9 +19,9 @@ def standby_checks(parts: Services) -> list[Check]:
             name=_("Standby server {name}", name=standby.name),
             state="ok" if standby.is_usable else "warning",
             sentence=_(
-                "This standby server answers read requests and is at most {lag} seconds behind. It has answered "
-                "{reads} so far. {behind} went to the primary server, because the standby server was not up to date "
-                "yet.",
+                "This standby server answers read requests and is at most {lag} seconds behind. Requests answered so "
+                "far: {reads}. Requests that went to the primary server, because this standby server was not up to "
+                "date yet: {behind}.",
                 lag=f"{standby.lag_seconds:.0f}",
                 reads=number(standby.reads),
                 behind=number(standby.behind),

@@ -164,8 +164,8 @@ class GitHub:
                 return _content(answer)
             if seconds > LONGEST_WAIT_SECONDS or attempt + 1 == ATTEMPTS:
                 raise ProviderQuotaExhausted(
-                    f"GitHub's rate limit is reached for another {round(seconds / 60) or 1} minutes. "
-                    "Set GITHUB_TOKEN for a higher one, or try later.",
+                    f"GitHub's rate limit is reached. Try again in {round(seconds / 60) or 1} minutes, or set "
+                    f"GITHUB_TOKEN for a higher limit.",
                     retry_after_seconds=seconds,
                 )
             self._wait(seconds)

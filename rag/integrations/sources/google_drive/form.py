@@ -52,8 +52,8 @@ def form_of_person() -> SourceForm:
     return replace(
         FORM,
         hint=N_(
-            "A folder or a shared drive that you can open in Google Drive. Google documents and presentations "
-            "are read as PDF, Google spreadsheets as .xlsx."
+            "A folder or a shared drive that you can open in Google Drive. Google documents and presentations are "
+            "read as PDF, and Google spreadsheets are read as .xlsx."
         ),
         fields=fields,
     )
@@ -65,9 +65,10 @@ FORM = SourceForm(
     name=N_("Google Drive"),
     icon=":material/add_to_drive:",
     hint=N_(
-        "A folder or a shared drive. Google documents and presentations are read as PDF, Google spreadsheets as .xlsx. "
-        "Your Google administrator makes a service account with the Drive API, and a key for it. Share the folder with "
-        "the account's e-mail address, or let the account read as a person of your domain."
+        "A folder or a shared drive. Google documents and presentations are read as PDF, and Google spreadsheets are "
+        "read as .xlsx. Your Google administrator makes a service account with the Drive API, and a key for this "
+        "account. Share the folder with the account's e-mail address, or let the account read in the name of a "
+        "person in your domain."
     ),
     fields=(
         FormField(
@@ -77,7 +78,7 @@ FORM = SourceForm(
         ),
         FormField(
             name="subject",
-            title=N_("Person to read as (leave empty if the folder is shared)"),
+            title=N_("Person in whose name the folder is read (leave empty if the folder is shared)"),
             example="hr@example.com",
             help=N_(
                 "An e-mail address of your domain. The service account has to be allowed to act for everybody "

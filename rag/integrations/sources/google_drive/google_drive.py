@@ -70,7 +70,7 @@ ALL_DRIVES = {"supportsAllDrives": "true", "includeItemsFromAllDrives": "true"}
 PLACE = re.compile(r"(?:https?://\S*?(?:/folders/|[?&]id=))?([A-Za-z0-9_-]{8,100})(?:[/?&#]\S*)?")
 SENTENCES = {
     "rejected": (
-        "Google rejected the key of the service account, or does not allow the account to read as this "
+        "Google rejected the key of the service account, or does not allow the account to read in the name of this "
         "person. Check the key and the e-mail address of the person."
     ),
     "forbidden": "The service account may not read this, or the Drive API is not switched on in its project.",
@@ -104,7 +104,9 @@ class DriveFolder:
         if place is None:
             raise InvalidInput("Fill in the address of the folder or the shared drive, as the browser shows it.")
         if values["subject"] and "@" not in values["subject"]:
-            raise InvalidInput("Fill in the e-mail address of the person to read as, or leave it empty.")
+            raise InvalidInput(
+                "Fill in the e-mail address of the person in whose name the folder is read, or leave the field empty."
+            )
         problem = "Paste the whole key of the service account: the JSON file that Google made."
         text = str(source_settings.get("key") or "")
         try:
@@ -115,7 +117,7 @@ class DriveFolder:
             raise InvalidInput(problem)
         if values["subject"] and key["type"] == PERSON:
             raise InvalidInput(
-                "Only a service account can read as another person. Leave the field for that person empty."
+                "Only a service account can read in the name of another person. Leave the field for that person empty."
             )
         return cls(
             id=place[1],
@@ -347,7 +349,9 @@ def _login_errors(rejected: str) -> Iterator[None]:
         with own_errors("The sign-in of Google"):
             yield
     except exceptions.TransportError as exc:
-        raise ProviderUnavailable("The sign-in of Google cannot be reached at the moment. Try again later.") from exc
+        raise ProviderUnavailable(
+            "The sign-in service of Google cannot be reached at the moment. Try again later."
+        ) from exc
     except exceptions.GoogleAuthError as exc:
         raise ProviderKeyRejected(rejected) from exc
 

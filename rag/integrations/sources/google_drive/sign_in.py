@@ -35,10 +35,10 @@ TIMEOUT_SECONDS = 10.0
 NOT_COMPLETED = "You did not allow access at Google, so nothing is read there. To allow access, sign in again."
 NOT_READING = "You did not allow access to your files in Google Drive. Sign in again and tick the box for Google Drive."
 STALE = "This sign-in took too long, or was begun in another browser. Please try again."
-UNREACHABLE = "The sign-in of Google cannot be reached at the moment. Try again later."
-UNREADABLE = "The sign-in of Google sent an answer that cannot be read."
+UNREACHABLE = "The sign-in service of Google cannot be reached at the moment. Try again later."
+UNREADABLE = "The sign-in service of Google sent an answer that cannot be read."
 SENTENCES = {
-    "rejected": "Google did not accept its own sign-in. Try again.",
+    "rejected": "Google did not accept the sign-in. Try again.",
     "forbidden": "The Drive API is not switched on in the project that the client ID belongs to.",
     "missing": "The Drive API cannot be found at the address that is set.",
 }

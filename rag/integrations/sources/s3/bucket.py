@@ -73,7 +73,7 @@ class Bucket:
         if not values["address"] or not values["bucket"]:
             raise InvalidInput("Fill in the address of the storage and the name of the bucket.")
         if bool(values["access_key"]) != bool(values["secret_key"]):
-            raise InvalidInput("Fill in both keys, or neither for a bucket that everybody may read.")
+            raise InvalidInput("Fill in both keys. If everybody may read the bucket, leave both fields empty.")
         values["folder"] = values["folder"].strip("/")
         return cls(name=values.pop("bucket"), **values)
 

@@ -11,7 +11,10 @@ FORM = SourceForm(
     order=5,
     name=N_("S3-compatible storage"),
     icon=":material/cloud:",
-    hint=N_("Amazon S3, MinIO, Cloudflare R2, Ceph and others. Keys that may list and read are enough."),
+    hint=N_(
+        "Amazon S3, MinIO, Cloudflare R2, Ceph and others. Keys that have the permissions to list and to read "
+        "are enough."
+    ),
     fields=(
         FormField(name="address", title=N_("Address of the storage"), example="https://s3.amazonaws.com"),
         FormField(name="region", title=N_("Region, if the storage has one"), example="eu-central-1", maximum=100),

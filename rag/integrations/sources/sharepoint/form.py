@@ -22,7 +22,7 @@ FORM = SourceForm(
             title=N_("Address of the site, or e-mail address of the OneDrive's owner"),
             example="https://contoso.sharepoint.com/sites/HR",
         ),
-        FormField(name="library", title=N_("Library (leave empty for the usual one)"), example="Documents"),
+        FormField(name="library", title=N_("Library (leave empty for the default library)"), example="Documents"),
         FormField(name="folder", title=N_("Folder (leave empty for all folders)"), example="HR/Handbook"),
         FormField(name="tenant", title=N_("Directory (tenant) ID"), maximum=253),
         FormField(name="client_id", title=N_("Application (client) ID"), maximum=36),

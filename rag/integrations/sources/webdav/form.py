@@ -12,7 +12,7 @@ FORM = SourceForm(
     name=N_("Nextcloud or WebDAV"),
     icon=":material/cloud_sync:",
     hint=N_(
-        "A folder on Nextcloud, ownCloud or another WebDAV server. For Nextcloud make an app password in its "
+        "A folder on Nextcloud, ownCloud or another WebDAV server. In Nextcloud, make an app password in the "
         "settings, under Security."
     ),
     fields=(
@@ -21,8 +21,8 @@ FORM = SourceForm(
             title=N_("Address of the server"),
             example="https://cloud.example.com",
             help=N_(
-                "With Nextcloud, you can also enter the address of an opened folder. With other servers, "
-                "enter the address of the folder."
+                "With Nextcloud, you can also open the folder in the browser and copy the address from there. With "
+                "other servers, enter the address of the folder."
             ),
         ),
         FormField(name="folder", title=N_("Folder (leave empty for all folders)"), example="HR/Handbook"),

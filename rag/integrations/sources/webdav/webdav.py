@@ -47,9 +47,7 @@ WORKER = "rag.integrations.sources.webdav.answers"
 SERVICE = "The WebDAV server"
 REJECTED = "The server rejected the name or the password. On Nextcloud it has to be an app password."
 FORBIDDEN = "This account may not read this folder. Share it with the account, and sync again."
-NO_WEBDAV = (
-    "This address does not answer as a WebDAV server does. Check the address, or ask the people who run that server."
-)
+NO_WEBDAV = "No WebDAV server answers at this address. Check the address, or ask the people who run that server."
 MISSING = N_("There is no such folder on the server. Check the address and the folder.")
 
 
@@ -71,7 +69,9 @@ class WebdavFolder:
         if not values["address"]:
             raise InvalidInput("Fill in the address of the server, such as https://cloud.example.com.")
         if bool(values["user"]) != bool(values["password"]):
-            raise InvalidInput("Fill in name and password, or neither for a folder that everybody may read.")
+            raise InvalidInput(
+                "Fill in the name and the password. If everybody may read the folder, leave both fields empty."
+            )
         address = web_address_of(values["address"], "The address of the server")
         path, folder = unquote(address.path).rstrip("/"), values["folder"].strip("/")
         opened, is_opened, _ = path.partition("/apps/files")
@@ -83,7 +83,7 @@ class WebdavFolder:
                 raise InvalidInput("Fill in the name of the account, or the whole address of the folder.")
             path = f"{path}/remote.php/dav/files/{values['user']}"
         if ".." in PurePosixPath(f"{path}/{folder}").parts:
-            raise InvalidInput("The folder cannot lead upwards with two dots.")
+            raise InvalidInput("The path of the folder may not contain “..”.")
         quoted_path = quote(f"{path}/{folder}".rstrip("/"), safe="/@:+,;=~!$&'()*")
         return cls(
             address=address.copy_with(raw_path=f"{quoted_path}/".encode(), fragment=None),

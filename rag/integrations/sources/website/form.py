@@ -12,8 +12,8 @@ FORM = SourceForm(
     name=N_("Website"),
     icon=":material/language:",
     hint=N_(
-        "The pages of a website, such as a handbook on your intranet, with the documents they link to. Only "
-        "what the website allows programs to read is read. Citations link to the page."
+        "The pages of a website, such as a handbook on your intranet, with the documents they link to. Pages and "
+        "documents are read only if the website allows programs to read them. Citations link to the page."
     ),
     fields=(
         FormField(

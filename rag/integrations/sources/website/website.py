@@ -68,7 +68,7 @@ LONGEST_READING_SECONDS = 3600.0
 MOST_FAILURES = 5
 STOPPED = N_("Reading stopped after {count} pages, as the settings of the source say.")
 CLOSED = N_("Pages left out because the website's robots.txt keeps programs from reading them: {count}.")
-TOO_LONG = "The pages of this website take too long to be read. Choose a part of it."
+TOO_LONG = "Reading the pages of this website takes too long. Choose only a part of the website."
 HTML_TYPES = ("text/html", "application/xhtml+xml")
 
 
@@ -85,7 +85,7 @@ class Website:
         """Read the settings. Raises `InvalidInput` for missing and invalid values."""
         values = fields_of(source_settings, "address", "hosts", "pages")
         if not values["address"]:
-            raise InvalidInput("Fill in the address where the website or its sitemap begins.")
+            raise InvalidInput("Fill in the address of the first page of the website, or of its sitemap.")
         address = web_address_of(values["address"], "The address of the website")
         other_addresses = [
             web_address_of(host, "Each further host") for host in re.split(r"[\s,;]+", values["hosts"]) if host
@@ -212,7 +212,7 @@ class WebsiteSource:
             except _PageMissing:
                 if address == first and not listed:
                     raise NotFound(
-                        f"There is no page at {first}, or it leads to a website that is not on the list."
+                        f"There is no page at {first}, or this address leads to a website that is not on the list."
                     ) from None
                 continue
             except RagError as error:

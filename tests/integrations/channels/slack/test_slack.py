@@ -194,7 +194,7 @@ def test_a_long_answer_is_whole_with_all_sources_and_what_to_know_of_it(
     assert " ".join(" ".join(texts).split()) == " ".join(slack._to_mrkdwn(live.text).split())
     notes = [e["text"] for block in blocks if block["type"] == "context" for e in block["elements"]][-1]
     assert "The answer reached its length limit and ends here." in notes
-    assert "Check this sentence. Its source does not say this: “Each of them gets 3 company cars”" in notes
+    assert "Check this sentence, because its source does not support it: “Each of them gets 3 company cars”" in notes
     assert [block["type"] for block in blocks][-1] == "actions"
 
 

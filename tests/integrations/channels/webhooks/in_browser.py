@@ -14,7 +14,7 @@ def try_that_a_removed_webhook_is_put_back(address: str, tab: Page) -> None:
     for name, shown in (("", "empty"), ("n" * 81, "this long")):
         form.get_by_label("Name", exact=True).fill(name)
         form.get_by_role("button", name="Add the webhook").click()
-        expect(form).to_contain_text(f"Name cannot be {shown}: it has to be a text of 1 to 80 characters.")
+        expect(form).to_contain_text(f"Name cannot be {shown}. Enter a text of 1 to 80 characters.")
         expect(form.get_by_label("Name", exact=True)).to_have_value(name)
     form.get_by_label("Name", exact=True).fill("Payroll")
     form.get_by_role("button", name="Add the webhook").click()

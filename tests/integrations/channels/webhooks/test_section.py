@@ -46,9 +46,9 @@ def test_a_webhook_is_added_tested_and_removed(signed_in: SignIn, running: Servi
 @pytest.mark.parametrize(
     ("name", "address", "sentence"),
     [
-        (" ", "https://example.com/", "Name cannot be empty: it has to be a text of 1 to 80 characters."),
-        ("n" * 81, "https://example.com/", "Name cannot be this long: it has to be a text of 1 to 80 characters."),
-        ("Payroll", "a" * 501, "Address cannot be this long: it has to be a text of at most 500 characters."),
+        (" ", "https://example.com/", "Name cannot be empty. Enter a text of 1 to 80 characters."),
+        ("n" * 81, "https://example.com/", "Name cannot be this long. Enter a text of 1 to 80 characters."),
+        ("Payroll", "a" * 501, "Address cannot be this long. Enter a text of at most 500 characters."),
     ],
     ids=["no_name", "long_name", "long_address"],
 )

@@ -88,18 +88,18 @@ def test_the_largest_values_of_the_form_are_stored(running: Services, widget: tu
 @pytest.mark.parametrize(
     ("kind", "name", "value", "sentence"),
     [
-        ("text_input", "name", "  ", "Name cannot be empty: it has to be a text of 1 to 80 characters."),
-        ("text_input", "name", "n" * 81, "Name cannot be this long: it has to be a text of 1 to 80 characters."),
-        ("text_area", "greeting", "g" * 501, "Greeting cannot be this long: it has to be a text of at most 500"),
+        ("text_input", "name", "  ", "Name cannot be empty. Enter a text of 1 to 80 characters."),
+        ("text_input", "name", "n" * 81, "Name cannot be this long. Enter a text of 1 to 80 characters."),
+        ("text_area", "greeting", "g" * 501, "Greeting cannot be this long. Enter a text of at most 500"),
         (
             "text_area",
             "sites",
             "intranet",
             "intranet is not the address of a website. Write it like https://intranet.example.com",
         ),
-        ("number_input", "questions_per_day", 100_001, "Questions a day cannot be 100001: it has to be a whole number"),
-        ("number_input", "requests_per_minute", 0, "Questions a minute cannot be 0: it has to be a whole number"),
-        ("number_input", "budget", -1.0, "US dollars a month cannot be -1.0: it has to be a number from 0"),
+        ("number_input", "questions_per_day", 100_001, "Questions a day cannot be 100001. Enter a whole number"),
+        ("number_input", "requests_per_minute", 0, "Questions a minute cannot be 0. Enter a whole number"),
+        ("number_input", "budget", -1.0, "US dollars a month cannot be -1.0. Enter a number from 0"),
     ],
     ids=["no_name", "long_name", "long_greeting", "no_site", "many_a_day", "none_a_minute", "negative_budget"],
 )

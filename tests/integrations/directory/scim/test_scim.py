@@ -149,7 +149,7 @@ def test_a_directory_gives_nobody_the_rights_of_an_administrator_by_another_addr
     evil = patch({"op": "Replace", "path": "userName", "value": "evil@example.com"})
     for refused in (directory.patch(address, json=evil), directory.put(address, json=person("evil"))):
         assert refused.status_code == 403
-        assert "their rights" in refused.json()["detail"]
+        assert "that person's rights" in refused.json()["detail"]
     assert api.parts.accounts.list(api.admin)[0].email != "evil@example.com"
     assert {one.email for one in api.parts.accounts.list(api.admin)} >= {"boss@example.com"}
     # The name is the directory's, and so is the address of an employee.

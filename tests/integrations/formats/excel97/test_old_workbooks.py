@@ -59,7 +59,7 @@ def test_workbooks_are_told_by_their_content_and_a_wrong_name_is_named() -> None
             "HTML. Rename the file so that its name ends in .html",
         ),
     ]:
-        with pytest.raises(FileNotAsNamed, match=r"This file is called \.\w+, but it is ") as caught:
+        with pytest.raises(FileNotAsNamed, match=r"The name of this file ends in \.\w+, but the file is ") as caught:
             check(content, name)
         assert told in caught.value.message
 

@@ -280,10 +280,10 @@ def test_messages_are_told_by_their_content_and_refused_with_a_reason(sandbox: S
     with_workbook = msg_file(attachments=[attachment("leave.xls", compound_file({"Workbook": b"cells"}))])
     assert (kind_of(with_workbook, "export"), check(with_workbook, "a.msg").page_count) == ("msg", 1)
     for other, name, said in [
-        (content, "a.eml", "it is an Outlook message"),
-        (content, "a.txt", "it is an Outlook message"),
+        (content, "a.eml", "the file is an Outlook message"),
+        (content, "a.txt", "the file is an Outlook message"),
         (b"From: a@example.com\nSubject: Leave\n\nText", "a.msg", "Rename the file so that its name ends in .eml"),
-        (b"%PDF-1.7", "a.msg", "it is a PDF"),
+        (b"%PDF-1.7", "a.msg", "the file is a PDF"),
     ]:
         with pytest.raises(FileNotAsNamed, match=said):
             check(other, name)

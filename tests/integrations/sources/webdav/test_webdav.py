@@ -91,8 +91,8 @@ def test_a_file_above_the_limit_is_refused_without_being_fetched(cloud: Cloud) -
     [
         ({"password": "wrong"}, ProviderKeyRejected, "rejected the name or the password"),
         ({"folder": "absent"}, NotFound, "no such folder"),
-        ({"folder": "../other"}, InvalidInput, "two dots"),
-        ({"password": ""}, InvalidInput, "name and password"),
+        ({"folder": "../other"}, InvalidInput, r"may not contain “\.\.”"),
+        ({"password": ""}, InvalidInput, "the name and the password"),
         ({"address": ""}, InvalidInput, "Fill in the address"),
         ({"user": "", "password": ""}, InvalidInput, "name of the account"),
         ({"address": "http://cloud.example.com"}, InvalidInput, "begin with https"),
@@ -119,7 +119,7 @@ def test_a_server_that_is_no_webdav_server_is_named_as_such(status: int) -> None
         site.pages["/dav"] = Page(b"<html>Hello</html>", status)
         folder = WebdavFolder.of({"address": f"{site.url}/dav/"})
         source = WebdavSource(folder, LIMITS, READER, own_hosts=frozenset({site.host}), wait=lambda seconds: None)
-        with pytest.raises(ProviderAnswerInvalid, match="does not answer as a WebDAV server"):
+        with pytest.raises(ProviderAnswerInvalid, match="No WebDAV server answers"):
             list(source.items())
         source.close()
 
