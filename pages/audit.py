@@ -1,4 +1,4 @@
-"""Show who changed what, and when. For administrators; nobody can change or remove an entry."""
+"""Show who changed what, and when. For administrators. Nobody can change or remove an entry."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ EMAIL = re.compile(r"[^@\s\x00-\x1f\x7f]+@[^@\s\x00-\x1f\x7f]+")
 
 
 def is_email(text: str) -> bool:
-    """Whether a text is formed like an e-mail address. The mailbox need not exist."""
+    """Whether a text has the form of an e-mail address. The mailbox need not exist."""
     return len(text) <= MAXIMUM_EMAIL_CHARACTERS and EMAIL.fullmatch(text) is not None
 
 

@@ -301,7 +301,7 @@ class ResetRequests:
         self._asked: OrderedDict[str, deque[float]] = OrderedDict()
 
     def count(self, email: str) -> None:
-        """Count a request. Raises `TooManyAttempts` with the seconds to wait when there were too many recently."""
+        """Count a request. Raises `TooManyAttempts`, with the seconds to wait, after too many recent requests."""
         with self._lock:
             now = self._clock()
             same = self._asked.setdefault(email, deque())

@@ -104,7 +104,7 @@ class Invitee:
 
 
 def list_text(content: bytes) -> str:
-    """Decode an uploaded address list: UTF-8, UTF-16 with a byte order mark, else Windows-1252."""
+    """Decode an uploaded address list from UTF-8, UTF-16 (with a byte order mark) or Windows-1252."""
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return content.decode("utf-16", "replace")
     try:

@@ -295,8 +295,8 @@ class SupabaseAccounts(Accounts):
 def person_from(claims: dict[str, Any], issuer: str) -> ExternalPerson:
     """Read a person from a Supabase token's verified claims.
 
-    Raises `ProviderAnswerInvalid` for a token from another project, `AccessError` without a tenant, an address or a
-    known role.
+    Raises `ProviderAnswerInvalid` for a token from another project, and `AccessError` if the tenant, the address or a
+    known role is missing.
     """
     audience = claims.get("aud")
     if claims.get("iss") != issuer or "authenticated" not in (audience if isinstance(audience, list) else [audience]):

@@ -135,7 +135,7 @@ def serve(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def mcp(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Serve the MCP protocol to a program over standard input and output, until it closes them."""
+    """Serve the MCP protocol to a program over standard input and output, until the program closes the streams."""
     # Standard output belongs to the protocol.
     for handler in log.handlers:
         if isinstance(handler, logging.StreamHandler):

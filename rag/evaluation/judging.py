@@ -60,7 +60,7 @@ class Judge:
         *,
         stop_spending: Callable[[Identity], str] = lambda identity: "",
     ) -> None:
-        """`stop_spending` returns the reason why a person may not cause paid calls; "" if they may."""
+        """`stop_spending` returns the reason why a person may not cause paid calls; "" if the person may."""
         self._providers = providers
         self._chat_logs = chat_logs
         self._stop_spending = stop_spending

@@ -275,7 +275,7 @@ async def serve_stdio(parts: Services, identity: Identity) -> None:
 
 
 async def finish(seconds: float) -> None:
-    """Let integrations send pending messages, each for at most `seconds`."""
+    """Let integrations send pending messages, each integration for at most `seconds`."""
     for integration in integrations():
         if integration.finish is not None:
             await integration.finish(seconds)

@@ -423,7 +423,7 @@ class DocumentLibrary(CollectionLibrary):
     # Files that were not accepted
 
     def note_refused(self, identity: Identity, file_name: str, file_size: int, reason: str) -> None:
-        """Store a refused file's name and the reason, until the person dismisses the entry."""
+        """Store a refused file's name and the reason. The entry is kept until the person dismisses it."""
         values = {"file_name": file_name[:300], "file_size": file_size, "reason": reason}
         self._database.execute(identity, "note_refused_file", account_id=identity.account_id, **values)
 
@@ -465,7 +465,7 @@ class DocumentLibrary(CollectionLibrary):
         return self._database.fetch_all(who, "library_names", DocumentName, **parameters)
 
     def figures(self, who: Who) -> Figures:
-        """Count documents, grouped by all properties used as filters."""
+        """Return document counts by every property used for filters."""
         rows = self._database.fetch_all(who, "library_figures", DocumentFigures)
         return [replace(row, status=DocumentStatus(row.status)) for row in rows]
 

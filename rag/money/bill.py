@@ -242,7 +242,8 @@ class QuestionBill(Bill):
 class TenantBill(Bill):
     """A bill for a tenant's calls without a question, written to the ledger. Not thread-safe.
 
-    With `collection_id`, each call is recorded for the collection before it starts. Raises `DatabaseUnavailable`.
+    If `collection_id` is given, each call is recorded for the collection before it starts. Raises
+    `DatabaseUnavailable`.
     """
 
     def __init__(

@@ -100,7 +100,7 @@ class PriceChange:
 
 @dataclass(frozen=True, kw_only=True)
 class Price:
-    """The price for a model's unit: the list price, the tenant's price, and planned changes."""
+    """The price for a model's unit: list price, tenant's price, and planned price changes."""
 
     #: Empty for a model only in the tenant's prices.
     provider: str

@@ -100,7 +100,7 @@ class Period:
 
 @dataclass(frozen=True, kw_only=True)
 class Filters:
-    """Filters which apply to all metrics. `None` means no filter."""
+    """Filters for all metrics. A filter which is `None` does not apply."""
 
     document_id: UUID | None = None
     user_group: str | None = None
@@ -566,7 +566,7 @@ class Analytics:
         return self._all(who, "analytics_searches", LoggedSearch, period, filters, limit=LATEST)
 
     def found_documents(self, who: Who, period: Period, filters: Filters) -> Mapping[UUID, int]:
-        """Count for each document in how many of the latest questions the search found it.
+        """For each document, count the latest questions in which the search found the document.
 
         The answers need not have used the document.
         """
@@ -578,12 +578,13 @@ class Analytics:
         return self._all(who, "analytics_top_passages", PassageUse, period, filters, latest=LATEST, limit=limit)
 
     def errors(self, who: Who, period: Period, filters: Filters, *, limit: int = 50) -> list[LoggedError]:
-        """Return the errors among the latest questions (`LATEST`), with their frequency."""
+        """Return the errors among the latest questions (`LATEST`), with the number of occurrences."""
         return self._all(who, "analytics_errors", LoggedError, period, filters, latest=LATEST, limit=limit)
 
     def notices(self, who: Who, period: Period, filters: Filters, *, limit: int = 50) -> list[LoggedNotice]:
-        """Return the notices shown under the latest answers, for example "The reranker did not respond", with their
-        frequency.
+        """Return the notices shown under the latest answers, with the number of occurrences.
+
+        A notice is, for example, "The reranker did not respond".
         """
         return self._all(who, "analytics_notices", LoggedNotice, period, filters, latest=LATEST, limit=limit)
 

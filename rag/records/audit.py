@@ -1,7 +1,7 @@
-"""The audit log: who changed what, and when. Append-only.
+"""The audit log: who changed what, and when. Entries are never changed or deleted.
 
-Database triggers write most entries, in the transaction with the change. `note` adds actions without a changed row, for
-example an export.
+Database triggers write most entries, in the transaction with the change. `note` adds entries for actions which change
+no row, for example an export.
 """
 
 from __future__ import annotations

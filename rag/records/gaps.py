@@ -206,8 +206,8 @@ class Gaps:
     ) -> builtins.list[Gap]:
         """Return a period's gaps, the most frequent first.
 
-        Gaps with people waiting for a reply come before all others, and are listed whenever they were asked about. A
-        gap is off topic if no chunk was similar, no answer was rated and no reply was requested.
+        Gaps with people waiting for a reply come before all others, and are listed even if the questions are from
+        another period. A gap is off topic if no chunk was similar, no answer was rated and no reply was requested.
         """
         return self._database.fetch_planned(
             who,

@@ -184,10 +184,10 @@ class Settings:
         return self.integration_variables.get(name) or INTEGRATION_VARIABLES[name].default
 
     def adopt(self, values: Mapping[str, str]) -> None:
-        """Set providers' variables by name, while the product runs: keys entered by an administrator on a page.
+        """Set providers' variables by name while the product runs.
 
-        The object is changed in place, because every part refers to it. All other settings stay unchanged after the
-        start.
+        An administrator enters the values on a page. The object is changed in place, because every part refers to the
+        same object. All other settings stay unchanged after the start.
         """
         for name, value in values.items():
             if name.lower() in self.__dataclass_fields__:

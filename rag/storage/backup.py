@@ -63,7 +63,7 @@ MOST_MOMENTS = 20
 
 
 class AutomaticBackups(Protocol):
-    """Makes backups automatically (an integration)."""
+    """Automatic backups, which an integration makes."""
 
     @property
     def is_on(self) -> bool: ...

@@ -320,9 +320,10 @@ class Database:
     def pipeline(self, who: Who) -> Iterator[Pipeline]:
         """Open a `snapshot` in which statements are sent together.
 
-        Only reading their rows waits, which saves round trips. For statements which every question needs: they are
-        prepared and planned once per connection. Behind a pooler, prepared statements are lost. There, statements are
-        planned for the given values, which reads less from partitioned tables. Raises `DatabaseUnavailable`.
+        Only reading a statement's rows waits for the server, which saves round trips. Meant for statements which every
+        question needs: these are prepared and planned once per connection. Behind a pooler, prepared statements are
+        lost. There, statements are planned for the given values, which reads less from partitioned tables. Raises
+        `DatabaseUnavailable`.
         """
         with self._session() as session, Pipeline(session, prepares_at_once=True) as pipeline:
             pipeline.execute(ENTER, entering(self.key, who, plans="auto" if self.is_pooled else GENERIC))
@@ -332,8 +333,8 @@ class Database:
     def writing(self, who: Who) -> Iterator[Pipeline]:
         """Open a `transaction` in which statements are sent together.
 
-        Only reading their rows waits, which saves round trips. An error inside rolls back all statements. Plans are
-        made like in `pipeline`. Raises `DatabaseUnavailable`.
+        Only reading a statement's rows waits for the server, which saves round trips. An error inside rolls back all
+        statements. Plans are made like in `pipeline`. Raises `DatabaseUnavailable`.
         """
         with self._session() as session, Pipeline(session, WRITABLE, prepares_at_once=True) as pipeline:
             pipeline.execute(ENTER, entering(self.key, who, plans="auto" if self.is_pooled else GENERIC))

@@ -308,7 +308,7 @@ def _model_of(document: Document, documents: DocumentLibrary) -> str:
 
 
 def draw_repository(document: Document) -> None:
-    """Draw a repository's description, language, stars and topics; other documents have none."""
+    """Draw a repository's description, language, stars and topics. For other documents, draw nothing."""
     repository = document.metadata.get("repository")
     if not isinstance(repository, dict):
         return

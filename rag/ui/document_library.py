@@ -153,7 +153,7 @@ def draw_toolbar(
     on_save: Callable[[str, DocumentFilters], None],
     on_drop: Callable[[SavedView], None],
 ) -> LibraryQuery:
-    """Draw the search box, the views and the filters. Widgets exchange ids, never names."""
+    """Draw the search box, the views and the filters. The widgets' values are ids, never names."""
     saved = {str(view.id): view for view in contents.views}
     names = {key: _(words) for key, (words, _filters) in VIEWS.items()}
     names |= {key: view.name for key, view in saved.items()}

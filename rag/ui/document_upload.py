@@ -387,7 +387,7 @@ def _draw_removing(file: WaitingFile, actions: EstimateActions) -> None:
 
 
 def draw_progress(document: Document) -> None:
-    """Draw the current step's progress and the finished steps."""
+    """Draw the current step's progress, and the finished steps."""
     has_recognition = document.step is Step.RECOGNISE or document.ocr_pages
     steps = [
         *([Step.RECOGNISE] if has_recognition else []),
@@ -425,7 +425,7 @@ def draw_finished(document: Document, *, on_dismiss: Callable[[str], None]) -> N
 
 
 def draw_remarks(document: Document) -> None:
-    """Draw the message on a document; without a message, the page numbers without text."""
+    """Draw a document's message. Without a message, draw the numbers of the pages without text."""
     if document.message:
         st.caption(plain(language.translated(document.message)))
     elif document.empty_pages and document.status is not DocumentStatus.FAILED:

@@ -123,7 +123,7 @@ class Found(BaseModel):
 
 
 class AskResult(BaseModel):
-    """An answer with outcome and sources. If there is no answer, the closest chunks."""
+    """An answer with outcome and sources. If the documents have no answer, `nearest` has the closest chunks."""
 
     collection: str
     answer: str = Field(description="In Markdown; [1] names the source of that number.")

@@ -1,6 +1,6 @@
-"""Answer questions in Microsoft Teams:
+"""Answer questions in Microsoft Teams.
 
-`bots` stores each company's bot, `conversations` answers, `section` is the set-up.
+`bots` stores each company's bot, `conversations` answers, and `section` draws the settings.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Draw the bot's set-up for Microsoft Teams: steps, a form, and the app package to upload."""
+"""Draw the settings for a company's bot in Microsoft Teams: steps, a form, and the app package to upload."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Send events to other programs:
+"""Send events to other programs.
 
-`webhooks` stores addresses and delivers the events, `routes` is the API, `section` draws the settings.
+`webhooks` stores addresses and delivers the events, `routes` is the API, and `section` draws the settings.
 """
 
 from __future__ import annotations

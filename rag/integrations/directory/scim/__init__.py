@@ -1,6 +1,6 @@
-"""Manage people and groups from a company directory by SCIM 2.0:
+"""Manage people and groups from a company directory by SCIM 2.0.
 
-`server` is the protocol, `provisioning` the storage.
+`server` implements the protocol, and `provisioning` the storage.
 """
 
 from __future__ import annotations

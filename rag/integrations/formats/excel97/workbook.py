@@ -175,7 +175,10 @@ class _SheetReader:
         return filled > 1 and bold == filled
 
     def _shown_runs(self, value: str, runs: Sequence[tuple[int, int]], first: Any) -> tuple[str, bool]:
-        """Return a text with several fonts, without struck-through parts, and whether a part was struck through."""
+        """Return a text with several fonts, without struck-through parts.
+
+        Also returns whether a part was struck through.
+        """
         fonts = [first, *(self._book.font_list[index] for _, index in runs)]
         starts = [0, *(start for start, _ in runs), len(value)]
         visible_text, has_struck = "", False

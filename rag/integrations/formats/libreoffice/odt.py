@@ -166,7 +166,7 @@ class _Walk:
     def warnings(self, there: str, text: str) -> Iterator[str]:
         """Yield warnings about omitted and unread content.
 
-        `there` is all text in the body, `text` the text on the extracted page.
+        `there` is all text in the document's body, and `text` is the text on the extracted page.
         """
         if hidden := sum(map(len, self.hidden)):
             yield HIDDEN_TEXT.format(characters=hidden)

@@ -1,6 +1,6 @@
-"""Automatic backups:
+"""Automatic backups.
 
-`scheduled` makes and tests them, `age` encrypts them, `commands` lists them, `checks` reports to `doctor` and
+`scheduled` makes and tests backups, `age` encrypts them, `commands` lists them, and `checks` reports to `doctor` and
 `/metrics`.
 """
 

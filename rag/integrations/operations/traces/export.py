@@ -14,7 +14,7 @@ SERVICE = "hr-assistant"
 
 
 def start_export() -> Callable[[], None]:
-    """Send spans from now on. Return a function which sends the last spans and stops."""
+    """Start sending spans. Return a function which sends the last spans and stops."""
     # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES override the default name.
     provider = TracerProvider(resource=Resource({SERVICE_NAME: SERVICE}).merge(OTELResourceDetector().detect()))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))

@@ -1,4 +1,7 @@
-"""Follow repositories at GitHub: `github` reads, `form` is the set-up."""
+"""Sync a collection with repositories at GitHub.
+
+`github` reads repositories, and `form` describes the settings form.
+"""
 
 from __future__ import annotations
 

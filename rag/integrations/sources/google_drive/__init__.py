@@ -1,4 +1,7 @@
-"""Follow a folder in Google Drive: `google_drive` reads, `sign_in` and `routes` sign in, `form` is the set-up."""
+"""Sync a collection with a folder in Google Drive.
+
+`google_drive` reads files, `sign_in` and `routes` sign people in, and `form` describes the settings form.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The form for this source on the page Collections, and the sign-in with Google."""
+"""The settings form for Google Drive, shown on the page Collections, and the sign-in with Google."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Follow a bucket in S3-compatible storage: `bucket` reads, `form` is the set-up."""
+"""Sync a collection with a bucket in S3-compatible storage.
+
+`bucket` reads files, and `form` describes the settings form.
+"""
 
 from __future__ import annotations
 

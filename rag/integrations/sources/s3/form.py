@@ -1,4 +1,4 @@
-"""The form for this source on the page Collections."""
+"""The settings form for S3-compatible storage, shown on the page Collections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Follow a library in SharePoint or a OneDrive: `sharepoint` reads, `form` is the set-up."""
+"""Sync a collection with a library in SharePoint or a OneDrive.
+
+`sharepoint` reads files, and `form` describes the settings form.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Import chunks from other vector stores:
+"""Import chunks from other vector stores.
 
-`export` reads files, `imports` plans and stores, `commands` is the command.
+`export` reads files, `imports` plans and stores the import, and `commands` is the command.
 """
 
 from __future__ import annotations

@@ -100,7 +100,10 @@ class VectorImport:
         )
 
     def store(self, passages: ExportedDocument) -> SyncReport:
-        """Store a new document or a new version for processing; report added and changed documents."""
+        """Store a new document or a new version for processing.
+
+        The returned report counts added and changed documents.
+        """
         known_item = self._keeper.known_items(passages.key).get(passages.key)
         return self._keeper.follow(_item(passages), known_item, SyncReport())
 

@@ -1,6 +1,6 @@
-"""Follow a folder on Nextcloud or a different WebDAV server.
+"""Sync a collection with a folder on Nextcloud or a different WebDAV server.
 
-`webdav` reads, `answers` parses in the sandbox, `form` is the set-up.
+`webdav` reads files, `answers` parses responses in the sandbox, and `form` describes the settings form.
 """
 
 from __future__ import annotations

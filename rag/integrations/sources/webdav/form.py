@@ -1,4 +1,4 @@
-"""The form for this source on the page Collections."""
+"""The settings form for WebDAV servers, shown on the page Collections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Follow a website: `website` reads, `answers` parses in the sandbox, `form` is the set-up."""
+"""Sync a collection with a website.
+
+`website` reads pages, `answers` parses responses in the sandbox, and `form` describes the settings form.
+"""
 
 from __future__ import annotations
 

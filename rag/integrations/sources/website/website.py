@@ -74,7 +74,7 @@ HTML_TYPES = ("text/html", "application/xhtml+xml")
 
 @dataclass(frozen=True, kw_only=True)
 class Website:
-    """A website to follow: first address, allowed hosts, and a limit for pages."""
+    """A website to sync: first address, allowed hosts, and the maximum page count."""
 
     address: httpx.URL
     hosts: frozenset[str]
