@@ -283,7 +283,7 @@ def change_settings(caller: Caller, collection_id: UUID, body: SettingChanges) -
 def delete_collection(caller: Caller, collection_id: UUID, how: Annotated[Deleting, Query()]) -> None:
     """Move a collection to the bin for 30 days, hidden from everyone, with its documents and conversations.
 
-    With `forGood` the collection is deleted permanently. Questions and costs stay in the analytics either way.
+    With `forGood` the collection is deleted permanently. In both cases, questions and costs stay in the analytics.
     """
     library = services().documents
     if how.for_good:

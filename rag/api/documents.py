@@ -360,8 +360,8 @@ def put_correction(
     """Correct a page's text. The correction is kept when the document is read again, if the page's original text is the
     same.
 
-    Only changed chunks are embedded again; meanwhile, the previous version is searched. If the page has changed since
-    `fingerprint`, nothing is saved, and the problem's `details` have the current text.
+    Only changed chunks are embedded again. Until the new version is ready, the previous version is searched. If the
+    page has changed since `fingerprint`, nothing is saved, and the problem's `details` have the current text.
     """
     plan = library.corrections.plan(caller, document_id, page, body.text)
     document = None
@@ -403,7 +403,8 @@ def document_file(
 ) -> Response:
     """Return the original. A PDF is shown in the browser, for example at `#page=3`; text is shown as plain text.
 
-    Other files are saved, and every file with `?download=1`, because no uploaded file may act as a web page.
+    The browser saves other files, because no uploaded file may act as a web page. With `?download=1`, every file is
+    saved.
     """
     document = library.get(caller, document_id)
     disposition, media_type = served_as(document.mime_type)

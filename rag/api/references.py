@@ -100,7 +100,7 @@ class Ingestion(ApiBody):
 
 
 class Text(ApiBody):
-    """A reference document's text, whole or by page. Without either, the stored pages are chunked again."""
+    """A reference document's text, whole or by page. If neither is sent, the stored pages are chunked again."""
 
     full_text: str | None = None
     page_texts: dict[str, str] | None = Field(None, description='Text by page number: {"1": "…", "2": "…"}.')

@@ -91,7 +91,7 @@ class Me(BaseModel):
     responses=problems(503),
 )
 async def health(request: Request, response: Response, key: ApiKey) -> HealthShape:
-    """Check whether the service is ready, without signing in; 503 if it is not. Responds within two seconds.
+    """Check whether the service is ready, without signing in. If not, the status is 503. Responds within two seconds.
 
     Administrators, and keys with the scope admin, see every check. `/_stcore/health` only says that the process is
     alive.
@@ -114,8 +114,9 @@ async def health(request: Request, response: Response, key: ApiKey) -> HealthSha
 def ready(response: Response) -> ReadyShape:
     """Tell load balancers whether this process can serve more people, without signing in.
 
-    503 if the database does not respond, or if the number of answers in progress comes near the maximum
-    (`RAG_ANSWERS_UNDER_WAY`), before anyone has to queue. People already here continue to be served.
+    The status is 503 if the database does not respond. It is also 503 if the number of answers in progress comes near
+    the maximum (`RAG_ANSWERS_UNDER_WAY`), because more people would have to queue. People who are already using this
+    process continue to be served.
     """
     is_ready = database_state().state == "up" and services().answers.has_capacity
     if not is_ready:

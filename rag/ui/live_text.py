@@ -42,7 +42,7 @@ _growing: WeakKeyDictionary[LiveAnswer, _Shared] = WeakKeyDictionary()
 
 
 def place_of(message_id: UUID) -> str:
-    """Return the HTML placeholder in which the browser shows an answer's growing text."""
+    """Return an HTML placeholder. The browser shows the answer's growing text there."""
     return f'<div data-answer="{message_id}"></div>'
 
 

@@ -65,7 +65,7 @@ def known_cost_words(cost: Any, is_priced: bool) -> str:
 
 
 def draw_question(entry: ChatLogEntry, zone: tzinfo) -> None:
-    """Draw everything logged about a question."""
+    """Draw all logged data about a question."""
     question, details = entry.question, entry.rag_details
     words, color = OUTCOMES.get(question.outcome or "", IN_PROGRESS)
     words = _(words)

@@ -131,7 +131,7 @@ def _openers(anchor: str, places: Sequence[Citation]) -> list[str]:
 
 
 def source_lines(citations: Sequence[Citation]) -> list[str]:
-    """List the sources behind an answer's numbers, a line each: `[1] Handbook (handbook.pdf), p. 3`."""
+    """List the sources for an answer's numbers, one per line: `[1] Handbook (handbook.pdf), p. 3`."""
     labels = distinguishing_labels(citations)
     lines = []
     for citation in citations:
@@ -143,7 +143,7 @@ def source_lines(citations: Sequence[Citation]) -> list[str]:
 
 
 def copy_html(text: str, key: str) -> str:
-    """Build a button to copy a text to the clipboard."""
+    """Build the HTML for a button which copies a text to the clipboard."""
     label, done = escape(_("Copy"), quote=True), escape(_("Copied"), quote=True)
     return (
         f'<button type="button" class="hr-copy" id="copy-{escape(key, quote=True)}" data-done="{done}" '

@@ -245,7 +245,7 @@ async def _revoke(request: Request) -> Response:
 
 
 async def metadata(request: Request) -> Response:
-    """Return the addresses for registration, authorization and tokens (RFC 8414)."""
+    """Return the server's metadata: the addresses for registration, authorization and tokens (RFC 8414)."""
     base = base_of(request.scope, services().settings)
     return JSONResponse(
         {
@@ -266,7 +266,7 @@ async def metadata(request: Request) -> Response:
 
 
 async def protected_resource(request: Request) -> Response:
-    """Return the address of the authorization server for `/mcp` (RFC 9728)."""
+    """Return the metadata for `/mcp`: the address of the authorization server (RFC 9728)."""
     base = base_of(request.scope, services().settings)
     return JSONResponse(
         {
