@@ -20,7 +20,7 @@ from rag.profiles.legal.opinions import FoundReferences, Opinion, OpinionCase, a
 from rag.profiles.legal.references import DescribedReference, ReferenceDocument
 from rag.services import require, services
 from rag.types import Collection, PdfType, Role, SearchResult
-from rag.ui.actions import ask_to_remove, attempt, draw_problem, draw_undo
+from rag.ui.actions import ask_to_remove, attempt, draw_done, draw_problem, draw_undo
 from rag.ui.formats import ago, count, field_label, money, thousands
 from rag.ui.text import answer_markdown, lines, plain
 from rag.ui.widgets import choose_collection, name_labels, red
@@ -29,12 +29,20 @@ identity = require(Role.EMPLOYEE)
 running = services()
 is_admin = identity.may(Role.ADMIN)
 state = st.session_state
-for name, value in (("opinions_found", None), ("opinions_written", None), ("opinions_problem", "")):
+for name, value in (
+    ("opinions_found", None),
+    ("opinions_written", None),
+    ("opinions_problem", ""),
+    ("opinions_done", ""),
+    ("references_added", 0),
+):
     state.setdefault(name, value)
 STATES = {"complete": (N_("Complete"), "green"), "cut": (N_("Incomplete"), "orange"), "failed": (N_("Failed"), "red"),
           "writing": (N_("Being written"), "blue")}  # fmt: skip
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 PER_PAGE = 20
+#: The fields of a new reference.
+FIELDS = ("title", "source", "category", "file", "scanned", "text")
 
 
 # The draft
@@ -216,6 +224,10 @@ def draw_opinion(opinion: Opinion, place: str) -> None:
                 )
 
 
+def draw_shown(shown: int, total: int) -> None:
+    st.caption(_("The latest {shown} of {total} are shown.", shown=thousands(shown), total=thousands(total)))
+
+
 def draw_drafts() -> None:
     drafts, total = running.opinions.list(identity, limit=PER_PAGE)
     if not drafts:
@@ -223,18 +235,20 @@ def draw_drafts() -> None:
     for opinion in drafts:
         draw_opinion(opinion, "kept")
     if total > len(drafts):
-        st.caption(_("The latest {shown} of {total} are shown.", shown=thousands(len(drafts)), total=thousands(total)))
+        draw_shown(len(drafts), total)
 
 
 # References
 
 
 def add_reference(collection: Collection) -> None:
-    """Add a PDF or a pasted text as a reference: read, split, embed and tag, showing the progress."""
-    title, text, file = state.references_title.strip(), state.references_text.strip(), state.references_file
-    described = DescribedReference(
-        title=title, source_description=state.references_source, category=state.references_category
-    )
+    """Add a PDF or a pasted text as a reference: read, split, embed and tag, showing the progress.
+
+    The form is emptied after success only.
+    """
+    fields = {name: state[f"references_{name}_{state.references_added}"] for name in FIELDS}
+    title, text, file = fields["title"].strip(), fields["text"].strip(), fields["file"]
+    described = DescribedReference(title=title, source_description=fields["source"], category=fields["category"])
     if not title or not (text or file):
         state.opinions_problem = _("A reference needs a title and either a PDF or a text.")
         return
@@ -242,7 +256,7 @@ def add_reference(collection: Collection) -> None:
     try:
         with st.status(_("Reading, splitting, preparing for search and tagging")) as status:
             if file:
-                kind: PdfType = "scanned" if state.references_scanned else "digital"
+                kind: PdfType = "scanned" if fields["scanned"] else "digital"
                 reference = running.references.ingest(
                     identity, collection, described, file_name=file.name, content=file.getvalue(), pdf_type=kind
                 )
@@ -254,12 +268,9 @@ def add_reference(collection: Collection) -> None:
                 running.references.tag(identity, reference.id)
                 status.update(label=_("Preparing for search"))
                 reference = running.references.embed(identity, reference.id)
-        st.toast(
-            _(
-                "{title} is added: {passages}.",
-                title=plain(reference.title),
-                passages=count(reference.chunks, "passage"),
-            )
+        state.references_added += 1
+        state.opinions_done = _(
+            "{title} is added: {passages}.", title=reference.title, passages=count(reference.chunks, "passage")
         )
     except RagError as error:
         state.opinions_problem = error.message
@@ -268,17 +279,20 @@ def add_reference(collection: Collection) -> None:
 def draw_add(collection: Collection) -> None:
     with (
         st.expander(_("Add a reference"), icon=":material/add:"),
-        st.form("references_add", border=False, clear_on_submit=True),
+        st.form("references_add", border=False),
     ):
-        st.text_input(_("Title"), key="references_title")
-        st.text_input(_("Source or description"), key="references_source")
-        st.text_input(_("Category"), key="references_category")
-        st.file_uploader(_("PDF"), type="pdf", key="references_file")
-        st.checkbox(_("The pages are scanned: recognise their text"), key="references_scanned")
-        st.text_area(_("Or paste the text"), key="references_text")
+        # New keys empty the form: a file field cannot be emptied in another way.
+        number = state.references_added
+        st.text_input(_("Title"), key=f"references_title_{number}")
+        st.text_input(_("Source or description"), key=f"references_source_{number}")
+        st.text_input(_("Category"), key=f"references_category_{number}")
+        st.file_uploader(_("PDF"), type="pdf", key=f"references_file_{number}")
+        st.checkbox(_("The pages are scanned: recognise their text"), key=f"references_scanned_{number}")
+        st.text_area(_("Or paste the text"), key=f"references_text_{number}")
         added = st.form_submit_button(_("Add"), type="primary", icon=":material/check:")
     if added:
         add_reference(collection)
+        st.rerun()
 
 
 def save_reference(document_id: UUID) -> None:
@@ -328,12 +342,15 @@ def draw_tags(document: ReferenceDocument, collection: Collection) -> None:
             ):
                 break
         else:
-            st.toast(_("Saved."), icon=":material/check:")
+            state.opinions_done = _("Saved.")
+        st.rerun()
 
 
 def draw_references(collection: Collection) -> None:
     draw_add(collection)
-    documents, _total = running.references.list(identity, limit=100)
+    documents, total = running.references.list(identity, limit=1_000)
+    if total > len(documents):
+        draw_shown(len(documents), total)
     documents = [document for document in documents if document.collection_id == collection.id]
     if not documents:
         st.caption(_("No reference yet."))
@@ -391,6 +408,7 @@ st.caption(
     )
 )
 draw_problem("opinions_problem")
+draw_done("opinions_done")
 draw_undo("opinions", problem="opinions_problem")
 labels = [_("Draft"), _("Your drafts"), *([_("References")] if is_admin else [])]
 draft_tab, drafts_tab, *admin_tabs = st.tabs(labels)

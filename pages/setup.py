@@ -5,6 +5,7 @@ Keys belong to the installation; only its first company's administrators see and
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import streamlit as st
@@ -33,6 +34,7 @@ is_own = identity.tenant_id == running.settings.tenant
 state = st.session_state
 state.setdefault("setup_problem", "")
 state.setdefault("setup_done", "")
+state.setdefault("setup_keys_kept", 0)
 
 #: Benefits of a key, by provider; other keys serve single profiles.
 ADDS = {
@@ -86,10 +88,11 @@ class ChecklistItem(NamedTuple):
     button: str = ""
 
 
-def attempt(done: str, action: object, *arguments: object) -> None:
-    state.setup_done = ""
-    if callable(action) and actions.attempt("setup_problem", action, *arguments):
-        state.setup_done = done
+def attempt(done: str, action: Callable[..., object], *arguments: object) -> bool:
+    """Run a change, and keep the sentence on its success or failure. Return whether it succeeded."""
+    is_done = actions.attempt("setup_problem", action, *arguments)
+    state.setup_done = done if is_done else ""
+    return is_done
 
 
 # The checklist
@@ -258,14 +261,15 @@ def draw_keys() -> None:
 
 def draw_key_form(name: str, *, has_key: bool) -> None:
     with (
-        st.form(f"setup_key_form_{name}", border=False, clear_on_submit=True),
+        st.form(f"setup_key_form_{name}", border=False),
         st.container(horizontal=True, vertical_alignment="bottom"),
     ):
         key = st.text_input(
             _("Key of {name}", name=provider_name(name)),
             type="password",
             autocomplete="off",
-            key=f"setup_key_value_{name}",
+            # A new key of the field empties it. A refused key stays, to be corrected or tried again.
+            key=f"setup_key_value_{name}_{state.setup_keys_kept}",
             width=420,
         )
         is_submitted = st.form_submit_button(_("Check and save"), icon=":material/key:")
@@ -294,8 +298,8 @@ def keep_key(name: str, key: str) -> None:
         problem = check_key(running.settings, name, key)
     if problem:
         state.setup_problem, state.setup_done = problem, ""
-    else:
-        attempt(_("The key for {name} works and is saved.", name=provider_name(name)), change_key, name, key)
+    elif attempt(_("The key for {name} works and is saved.", name=provider_name(name)), change_key, name, key):
+        state.setup_keys_kept += 1
     st.rerun()
 
 

@@ -45,11 +45,17 @@ def test_a_lawyer_drafts_an_opinion_on_references_and_keeps_it(
     page.run().switch_page("opinions.py").run()
     assert not page.exception
 
-    page.text_input("references_title").set_value("양형기준표")
-    page.text_input("references_category").set_value("기준")
-    page.text_area("references_text").set_value(RULE)
+    page.text_input("references_category_0").set_value("기준")
+    page.text_area("references_text_0").set_value(RULE)
+    next(button for button in page.button if button.label == "Add").click().run()
+    assert "A reference needs a title" in page.error[0].value
+    assert page.text_area("references_text_0").value == RULE
+    page.text_input("references_title_0").set_value("양형기준표")
     next(button for button in page.button if button.label == "Add").click().run()
     assert not page.exception
+    assert not page.error
+    assert [toast.value.replace("\\", "") for toast in page.toast] == ["양형기준표 is added: 1 passage."]
+    assert page.text_area("references_text_1").value == ""
     (document,), _ = running.references.list(admin)
     assert (document.title, document.category, document.chunks, document.embedded, document.tagged) == (
         "양형기준표", "기준", 1, 1, 1

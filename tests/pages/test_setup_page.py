@@ -13,6 +13,7 @@ from PIL import Image
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import TextInput
 
 from rag.api.sign_in import routes
 from rag.errors import InvalidInput, NotAllowed
@@ -41,19 +42,24 @@ def test_a_key_is_tried_kept_encrypted_used_at_once_and_removed(
     assert not page.exception
     assert running.providers.chat_model_for(DEFAULT) is None
 
+    def field() -> TextInput:
+        return next(f for f in page.text_input if str(f.key).startswith("setup_key_value_openai"))
+
     def paste(key: str) -> None:
-        page.text_input("setup_key_value_openai").set_value(key)
+        field().set_value(key)
         next(b for b in page.button if b.label == "Check and save").click().run()
         assert not page.exception
 
     provider_standin.fail_next(401, endpoint="models")
     paste("sk-wrong")
     assert "rejected" in words(page)
+    assert field().value == "sk-wrong", "a mistyped key can be corrected"
     assert not (settings.data_dir / KEYS_FILE).exists()
     assert running.providers.chat_model_for(DEFAULT) is None
 
     paste("sk-test-1234")
     assert "works and is saved" in "".join(str(success.value) for success in page.success)
+    assert field().value == ""
     assert set(provider_standin.calls) == {"models"}, "checking is free"
     assert running.providers.chat_model_for(DEFAULT) is not None
     assert b"sk-test-1234" not in (settings.data_dir / KEYS_FILE).read_bytes()
