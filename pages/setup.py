@@ -88,11 +88,8 @@ class ChecklistItem(NamedTuple):
     button: str = ""
 
 
-def attempt(done: str, action: Callable[..., object], *arguments: object) -> bool:
-    """Run a change, and keep the sentence on its success or failure. Return whether it succeeded."""
-    is_done = actions.attempt("setup_problem", action, *arguments)
-    state.setup_done = done if is_done else ""
-    return is_done
+def attempt(done: str, action: Callable[..., object], *arguments: object) -> None:
+    state.setup_done = done if actions.attempt("setup_problem", action, *arguments) else ""
 
 
 # The checklist
@@ -298,8 +295,9 @@ def keep_key(name: str, key: str) -> None:
         problem = check_key(running.settings, name, key)
     if problem:
         state.setup_problem, state.setup_done = problem, ""
-    elif attempt(_("The key for {name} works and is saved.", name=provider_name(name)), change_key, name, key):
-        state.setup_keys_kept += 1
+    else:
+        attempt(_("The key for {name} works and is saved.", name=provider_name(name)), change_key, name, key)
+        state.setup_keys_kept += bool(state.setup_done)
     st.rerun()
 
 
