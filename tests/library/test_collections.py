@@ -144,7 +144,7 @@ def test_a_deleted_collection_takes_documents_files_and_conversations_with_it(
     paths = {d.collection_id: d.file_path for d in library.list("demo")}
     lost = [d.file_path for d in library.list("demo", collection_id=collection.id) if d.file_path != paths[other.id]]
     assert library.contents("demo")[collection.id].documents == 2
-    with pytest.raises(InvalidInput, match="Type the collection's name"):
+    with pytest.raises(InvalidInput, match="type its name"):
         library.delete_collection(admin, collection.id, confirmed_name="Other")
     library.delete_collection(admin, collection.id, confirmed_name=f" {collection.name} ")
     assert library.collections("demo") == [other]
