@@ -483,7 +483,7 @@ class LiveAnswers:
 
 
 def clean_question(text: str, *, maximum_characters: int) -> str:
-    """Return the question without NUL, control and invisible direction characters. HTML stays text.
+    """Return the question without NUL, control and invisible direction characters. HTML tags are kept as plain text.
 
     Raises `QuestionEmpty`, or `QuestionTooLong` with the length and the limit.
     """

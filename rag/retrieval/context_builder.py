@@ -143,7 +143,7 @@ def citations_from(
 
 
 def of_post(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return a post's details for readers. Web pages and remote files only have an address (`url`)."""
+    """Return a post's details for readers. For web pages and remote files, this is only the address (`url`)."""
     if not metadata:
         return {}
     if "postId" not in metadata:

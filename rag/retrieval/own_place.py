@@ -255,7 +255,7 @@ def search_countries(
 
 
 def search_own_place(trace: RetrievalTrace, parsed: ParsedQuestion, hits: SearchHits) -> SearchHits | None:
-    """Search the documents for the user's city or country too, and return all hits.
+    """Also search the documents which apply to the user's city or country, and return all hits.
 
     Returns `None` if some hits are already from these documents, or if there are no documents for the place.
     """

@@ -205,8 +205,8 @@ def _outer_lines(lines: Sequence[str]) -> list[int]:
 def _line_keys(line: str, page: int) -> list[str]:
     """Return keys by which a header or footer line is recognised on different pages.
 
-    The keys are the line in lower case, and variants. In each variant, a single number is replaced by the difference to
-    the page number.
+    The keys are the line in lower case, and a variant for each number in the line, with the number replaced by the
+    difference from the page number.
     """
     folded = line.casefold()
     shapes = [] if _is_number(line) else [folded]

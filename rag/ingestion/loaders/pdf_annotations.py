@@ -1,8 +1,8 @@
 """Read a PDF page's annotations: form values, typed notes, stamps, comments. Runs in the sandbox.
 
 pypdf reads the values, because a field may inherit a value from parent fields. Values, typed notes and stamps are
-visible on the page. They are inserted next to their label, or below the line above. Comments are only visible after a
-click, and are only counted.
+visible on the page. They are inserted next to their label, or after the nearest line above. Comments are
+only visible after a click, and are only counted.
 """
 
 from __future__ import annotations

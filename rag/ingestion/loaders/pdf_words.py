@@ -126,7 +126,7 @@ def _segments(item: Any) -> Iterable[Line]:
 def _area_edges(lines: Sequence[Line]) -> Iterator[Line]:
     """Yield a filled area's edges, without edges which overlap.
 
-    WeasyPrint fills a border on one side as a box minus a smaller box. Their common edges are not drawn.
+    WeasyPrint draws a border on one side by filling the area between two boxes. Common edges are not visible.
     """
     places: dict[tuple[bool, float], list[float]] = defaultdict(list)
     for (x1, y1), (x2, y2) in lines:

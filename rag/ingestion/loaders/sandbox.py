@@ -277,7 +277,7 @@ class Sandbox:
         return TenantReader(self, tenant_id)
 
     def means(self) -> Mapping[str, str]:
-        """Return how sandbox processes are confined, by "account", "files", "calls" and "network". Raises
+        """Return how sandbox processes are confined, with the keys "account", "files", "calls" and "network". Raises
         `DocumentError`s.
         """
         if self.known_means is None:
@@ -586,7 +586,7 @@ def sandbox_of(limits: ExtractionLimits) -> Sandbox:
 
 @functools.cache
 def recognition_sandbox_of(limits: ExtractionLimits) -> Sandbox:
-    """Return the application's shared sandbox for text recognition, with a single process while there are scans.
+    """Return the application's shared sandbox for text recognition. A process runs only while there are scans.
 
     Raises `PackagesMissing`.
     """

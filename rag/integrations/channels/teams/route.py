@@ -1,4 +1,4 @@
-"""Route for messages from Microsoft Teams. Microsoft's library is imported when a message arrives first."""
+"""Route for messages from Microsoft Teams. Microsoft's library is imported at the first message."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Load text documents from LibreOffice (.odt): the visible text in order, with headings as sections.
 
-Tracked changes are read as if accepted. The text is read twice: first for the page, then in full, to count text which
-is missing on the page.
+Tracked changes are read as if accepted. The text is read twice: the visible text for the
+result, then all text, to count what the result leaves out.
 """
 
 from __future__ import annotations
